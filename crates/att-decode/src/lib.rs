@@ -1,0 +1,1 @@
+//! AMD thread-trace (SQTT) bytes to waves, instructions and occupancy, offline

@@ -1,0 +1,1 @@
+//! The per-agent owner actor of thread-trace resources

@@ -1,0 +1,2 @@
+//! Count and trace AMD GPU kernels, decode thread traces
+fn main() {}

@@ -1,0 +1,1 @@
+//! Hardware counters for every kernel dispatch

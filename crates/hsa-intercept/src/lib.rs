@@ -1,0 +1,1 @@
+//! HSA API-table hooks, packet rewriting and completion

@@ -1,0 +1,1 @@
+//! PM4 packets and registers of AMD GPUs, encoded and decoded

@@ -1,0 +1,1 @@
+//! A GPU in software: AQL queues, PM4, counters, waves and thread trace

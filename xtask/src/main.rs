@@ -1,0 +1,2 @@
+//! Project chores: ci, codegen, goldens, loom, benches
+fn main() {}
