@@ -1,0 +1,146 @@
+//! The dependency edges that the design forbids: a crate may only use lower layers (ARCHITECTURE.md, "The rooms").
+//!
+//! Each member stands in [`ROOMS`] with its layer. An edge upwards is wrong; an edge within a layer is wrong
+//! unless [`SIBLINGS`] names it with a reason; [`FORBIDDEN`] are edges that the layers alone would allow.
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+
+/// Layer of each package; lower never depends on higher.
+const ROOMS: &[(&str, u8)] = &[
+    ("hsa-sys", 0),
+    ("wavescope-pm4", 0),
+    ("wavescope-isa", 0),
+    ("wavescope-core", 1),
+    ("wavescope-att-decode", 2),
+    ("wavescope-aql-profile", 2),
+    ("wavescope-software-gpu", 3),
+    ("wavescope-hsa-intercept", 3),
+    ("wavescope-counting", 4),
+    ("wavescope-att-resources", 4),
+    ("wavescope-capi", 5),
+    ("wavescope-export", 5),
+    ("wavescope", 6),
+    ("wavescope-tests", 7),
+    ("xtask", 7),
+];
+
+/// Edges within one layer that are meant: (from, to, why).
+const SIBLINGS: &[(&str, &str, &str)] = &[];
+
+/// Edges that no layer rule catches: (from, to, why).
+const FORBIDDEN: &[(&str, &str, &str)] = &[
+    (
+        "wavescope-software-gpu",
+        "wavescope-aql-profile",
+        "the model judges packet programs, so it shares no code with their builder",
+    ),
+    (
+        "wavescope-software-gpu",
+        "wavescope-att-decode",
+        "the model's encoder judges the decoder, so they share no code",
+    ),
+    ("wavescope-att-decode", "hsa-sys", "the decoder turns bytes into events, without HSA"),
+    ("wavescope-att-decode", "wavescope-core", "the decoder turns bytes into events, without capture"),
+    ("wavescope-core", "hsa-sys", "the core makes no HSA calls"),
+    ("wavescope-aql-profile", "wavescope-isa", "packets know nothing of instructions"),
+    ("wavescope-capi", "wavescope-software-gpu", "a shipped profiler never falls back to a fake device"),
+];
+
+/// Loads the workspace and fails with every wrong edge.
+pub(crate) fn check() -> Result<()> {
+    let workspace = Workspace::load()?;
+    let wrong = wrong_edges(&workspace);
+    for line in &wrong {
+        println!("{line}");
+    }
+    match wrong.len() {
+        0 => Ok(()),
+        count => bail!("{count} wrong dependency edges"),
+    }
+}
+
+/// One line for each edge or package that breaks a rule.
+fn wrong_edges(workspace: &Workspace) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for package in &workspace.packages {
+        if layer(&package.name).is_none() {
+            wrong.push(format!("{} has no layer: add it to ROOMS in xtask/src/edges.rs", package.name));
+        }
+        wrong.extend(package.dependencies.iter().filter_map(|to| fault(&package.name, to)));
+    }
+    wrong
+}
+
+fn fault(from: &str, to: &str) -> Option<String> {
+    let named = |edges: &[(&str, &str, &'static str)]| {
+        edges.iter().find(|(a, b, _)| *a == from && *b == to).map(|(_, _, why)| *why)
+    };
+    if let Some(why) = named(FORBIDDEN) {
+        return Some(format!("{from} -> {to}: {why}"));
+    }
+    let (below, above) = (layer(to)?, layer(from)?);
+    if below > above {
+        return Some(format!("{from} (layer {above}) -> {to} (layer {below}): upwards"));
+    }
+    if below == above && named(SIBLINGS).is_none() {
+        return Some(format!("{from} -> {to}: both in layer {above}; siblings talk through wavescope-core"));
+    }
+    None
+}
+
+fn layer(package: &str) -> Option<u8> {
+    ROOMS.iter().find(|(name, _)| *name == package).map(|(_, layer)| *layer)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn edges(list: &[(&str, &[&str])]) -> Vec<String> {
+        let named = |name: &str| json!({ "name": name });
+        let package = |(name, to): &(&str, &[&str])| {
+            let dependencies: Vec<_> = to.iter().map(|to| named(to)).collect();
+            json!({ "name": name, "dependencies": dependencies, "targets": [] })
+        };
+        let metadata = json!({ "packages": list.iter().map(package).collect::<Vec<_>>() });
+        wrong_edges(&Workspace::from_metadata(&metadata).unwrap())
+    }
+
+    #[test]
+    fn downward_edges_are_right() {
+        assert!(edges(&[("wavescope-counting", &["wavescope-core"]), ("wavescope-core", &[])]).is_empty());
+    }
+
+    #[test]
+    fn upward_edge_is_named_with_both_layers() {
+        let wrong = edges(&[("wavescope-core", &["wavescope-counting"]), ("wavescope-counting", &[])]);
+        assert_eq!(wrong, ["wavescope-core (layer 1) -> wavescope-counting (layer 4): upwards"]);
+    }
+
+    #[test]
+    fn siblings_and_forbidden_edges_are_wrong() {
+        let wrong = edges(&[
+            ("wavescope-counting", &["wavescope-att-resources"]),
+            ("wavescope-software-gpu", &["wavescope-att-decode"]),
+            ("wavescope-att-resources", &[]),
+            ("wavescope-att-decode", &[]),
+        ]);
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(wrong[0].contains("both in layer 4"));
+        assert!(wrong[1].contains("judges the decoder"));
+    }
+
+    #[test]
+    fn package_without_a_layer_is_wrong() {
+        assert!(edges(&[("wavescope-new", &[])])[0].contains("wavescope-new has no layer"));
+    }
+
+    #[test]
+    fn crates_from_elsewhere_are_no_edges() {
+        assert!(edges(&[("wavescope-pm4", &["thiserror", "serde"])]).is_empty());
+    }
+}
