@@ -1,1 +1,45 @@
-//! Length, class and branch target of AMD GPU instructions, and code-object reading
+//! Length, class and branch target of AMD GPU instructions, and code-object reading.
+//!
+//! The crate answers three questions, each usable alone:
+//!
+//! * [`decode`] and [`Instructions`]: how long is the instruction at these bytes, what is it called, which class does
+//!   the thread-trace stitcher see in it ([`InstructionClass`]), where does it branch to. Table-driven, without
+//!   allocation; an opcode that no table names still has a length and a class, since the chip ran it.
+//! * [`CodeObject`]: the load segments, kernels and symbols of an AMD GPU ELF file, with or without program headers,
+//!   section headers or metadata.
+//! * `text` (feature `comgr`): full operand text through AMD's comgr library, loaded at run time on request only.
+//!
+//! It must not know traces: matching instructions with a trace is the decoder's work.
+//!
+//! ```
+//! use wavescope_isa::{Instructions, Target, decode};
+//!
+//! let target: Target = "gfx1100".parse()?;
+//! // s_cbranch_scc0 +2; s_nop 0; s_endpgm
+//! let code = [0x02, 0, 0xa1, 0xbf, 0, 0, 0x80, 0xbf, 0, 0, 0xb0, 0xbf];
+//! let first = decode(target, &code)?;
+//! assert_eq!(first.mnemonic(), "s_cbranch_scc0");
+//! assert_eq!(first.branch_target(0x1000), Some(0x100c));
+//!
+//! let last = Instructions::new(target, &code).last();
+//! assert!(last.is_some_and(|(offset, found)| offset == 8 && found.is_ok_and(|i| i.ends_program())));
+//! # Ok::<(), wavescope_isa::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod class;
+mod decode;
+mod encoding;
+mod error;
+mod instruction;
+mod instructions;
+mod opcode;
+mod target;
+
+pub use class::InstructionClass;
+pub use decode::decode;
+pub use encoding::Encoding;
+pub use error::Error;
+pub use instruction::Instruction;
+pub use instructions::Instructions;
+pub use target::{Generation, Target};
