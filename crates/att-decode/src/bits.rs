@@ -1,0 +1,90 @@
+//! The one place where bits are taken out of bytes: wide little-endian loads and bit fields.
+
+/// A run of bits inside a 64-bit window, known at compile time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field {
+    shift: u8,
+    mask: u64,
+}
+
+impl Field {
+    /// A field that always reads as zero: the generation does not have it.
+    pub(crate) const ABSENT: Field = Field { shift: 0, mask: 0 };
+
+    /// The field of bits `from..to`.
+    pub(crate) const fn new(from: u8, to: u8) -> Self {
+        Field { shift: from, mask: if to - from == 64 { u64::MAX } else { (1 << (to - from)) - 1 } }
+    }
+
+    /// Value of the field in `window`.
+    #[inline(always)]
+    pub(crate) const fn get(self, window: u64) -> u64 {
+        (window >> self.shift) & self.mask
+    }
+
+    /// Value of a field known to be at most eight bits wide.
+    #[inline(always)]
+    pub(crate) const fn byte(self, window: u64) -> u8 {
+        self.get(window) as u8
+    }
+
+    /// Whether a one-bit field is set.
+    #[inline(always)]
+    pub(crate) const fn flag(self, window: u64) -> bool {
+        self.get(window) != 0
+    }
+}
+
+/// Bits `from..to` of `window`.
+#[inline(always)]
+pub(crate) const fn bits(window: u64, from: u8, to: u8) -> u64 {
+    Field::new(from, to).get(window)
+}
+
+/// Sixteen bytes from `byte` on, if the data reaches that far.
+#[inline(always)]
+pub(crate) fn load16(data: &[u8], byte: usize) -> Option<u128> {
+    data.get(byte..)?.first_chunk::<16>().map(|bytes| u128::from_le_bytes(*bytes))
+}
+
+/// Eight bytes from `byte` on, if the data reaches that far.
+#[inline(always)]
+pub(crate) fn load8(data: &[u8], byte: usize) -> Option<u64> {
+    data.get(byte..)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Up to sixteen bytes from `byte` on; what lies behind the end reads as zero.
+pub(crate) fn load16_padded(data: &[u8], byte: usize) -> u128 {
+    let rest = data.get(byte..).unwrap_or_default();
+    let mut padded = [0; 16];
+    let len = rest.len().min(16);
+    padded[..len].copy_from_slice(&rest[..len]);
+    u128::from_le_bytes(padded)
+}
+
+/// The 64-bit window whose bit 0 is bit `bit` of the data; what lies behind the end reads as zero.
+pub(crate) fn window_padded(data: &[u8], bit: u64) -> u64 {
+    (load16_padded(data, (bit >> 3) as usize) >> (bit & 7)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_agree_at_every_bit() {
+        let data: Vec<u8> = (1..=40).map(|i: u8| i.wrapping_mul(37)).collect();
+        let bit = |at: u64| data.get((at / 8) as usize).map_or(0, |b| u64::from(b >> (at % 8) & 1));
+        for at in 0..(data.len() as u64 * 8 + 70) {
+            let expected = (0..64).fold(0, |word, i| word | bit(at + i) << i);
+            assert_eq!(window_padded(&data, at), expected, "bit {at}");
+        }
+    }
+
+    #[test]
+    fn fields_cover_the_word() {
+        assert_eq!(bits(u64::MAX, 0, 64), u64::MAX);
+        assert_eq!(bits(0xabcd, 4, 12), 0xbc);
+        assert_eq!(Field::ABSENT.get(u64::MAX), 0);
+    }
+}

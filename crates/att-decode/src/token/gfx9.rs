@@ -1,0 +1,56 @@
+//! Steps through a gfx9 stream token by token, in stream order.
+
+use super::iter::Token;
+use super::kind::TokenKind;
+use super::tables::GFX9;
+use crate::bits::{load8, load16_padded};
+
+/// gfx9 counts time in units of four clocks.
+pub(crate) const GFX9_CLOCKS_PER_TICK: i64 = 4;
+
+/// Times are kept in 49 bits.
+pub(crate) const GFX9_TIME_MASK: i64 = (1 << 49) - 1;
+
+/// Position and clock in a gfx9 stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gfx9Cursor {
+    /// Byte offset of the next token.
+    pub(crate) byte: usize,
+    /// Clock after the last token, resets not applied.
+    pub(crate) time: i64,
+}
+
+impl Gfx9Cursor {
+    /// At the software header.
+    pub(crate) fn new() -> Self {
+        Gfx9Cursor { byte: 0, time: 0 }
+    }
+
+    /// The next token; the first is the software header.
+    #[inline]
+    pub(crate) fn next(&mut self, data: &[u8]) -> Option<Token> {
+        let raw = match load8(data, self.byte) {
+            Some(raw) => raw,
+            None => cut_off(data, self.byte)?,
+        };
+        let bit_offset = self.byte as u64 * 8;
+        if self.byte == 0 {
+            self.byte = 8;
+            let kind = TokenKind::SwHeader;
+            return Some(Token { kind, bits: 64, high: 0, bit_offset, time: 0, raw });
+        }
+        let entry = GFX9[usize::from(raw as u8)];
+        self.byte += usize::from(entry.step) / 8;
+        self.time += GFX9_CLOCKS_PER_TICK * entry.delta(raw);
+        let time = self.time & GFX9_TIME_MASK;
+        Some(Token { kind: entry.kind, bits: entry.bits, high: 0, bit_offset, time, raw })
+    }
+}
+
+/// The token at `byte` if the fewer than eight bytes left hold all of it.
+#[cold]
+pub(crate) fn cut_off(data: &[u8], byte: usize) -> Option<u64> {
+    let raw = load16_padded(data, byte) as u64;
+    let needed = usize::from(GFX9[usize::from(raw as u8)].step) / 8;
+    (data.len().saturating_sub(byte) >= needed).then_some(raw)
+}
