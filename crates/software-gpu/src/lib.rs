@@ -1,1 +1,30 @@
-//! A GPU in software: AQL queues, PM4, counters, waves and thread trace
+//! A GPU in software: it takes AQL packets from queues in memory, executes their PM4, places the waves of kernels,
+//! counts them and writes thread traces, as the hardware of the configured target does.
+//!
+//! Main types: [`Device`] (one agent), made from a [`DeviceConfig`] and a [`Host`]; [`Queue`] (one hardware queue
+//! with its own consumer thread); [`TruthSink`] (what really ran: the judge for every counter and trace);
+//! [`FaultPlan`] (what goes wrong on purpose).
+//!
+//! GPU virtual addresses are CPU addresses. The model sees packets and memory only: it must not know the trace
+//! decoder, the packet programs, counting or thread-trace resources. Kernels take time and place, but their
+//! results are not computed.
+
+mod config;
+mod device;
+mod error;
+mod fault;
+mod host;
+mod kernel;
+mod memory;
+mod place;
+mod queue;
+mod signal;
+mod truth;
+
+pub use config::{DeviceConfig, Harvest};
+pub use device::{Device, DeviceOptions};
+pub use error::{Error, QueueFault};
+pub use fault::{CompletionFault, Fault, FaultPlan, StatusLie};
+pub use host::{Access, ClockHost, Host, TICKS_PER_SECOND};
+pub use queue::{Doorbell, Queue, QueueConfig, QueueId};
+pub use truth::{DispatchTruth, Truth, TruthFile, TruthSink, WaveTruth};

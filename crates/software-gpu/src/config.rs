@@ -1,0 +1,106 @@
+//! The shape of a device: what a topology folder says about an agent, plus what hardware adds to it.
+
+use wavescope_pm4::{Generation, IpBases, Target};
+
+use crate::Error;
+
+/// A compute unit that is switched off, so that the indices of the others are not contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+pub struct Harvest {
+    /// XCC.
+    pub xcc: u8,
+    /// Shader engine within the XCC.
+    pub se: u8,
+    /// Shader array within the engine.
+    pub sa: u8,
+    /// Compute unit (gfx9) or WGP (gfx10 and later) within the array.
+    pub cu: u8,
+}
+
+/// Geometry and limits of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// Number of the device among those of the process, as it appears in the truth log.
+    pub device: u32,
+    /// Chip: register and packet generation, block tables.
+    pub target: Target,
+    /// XCCs.
+    pub xcc: u8,
+    /// Shader engines of one XCC.
+    pub se_per_xcc: u8,
+    /// Shader arrays of one shader engine.
+    pub sa_per_se: u8,
+    /// Compute-unit places of one shader array, active or not.
+    pub cu_per_sa: u8,
+    /// Active compute units of the whole device.
+    pub compute_units: u32,
+    /// SIMDs of one compute unit.
+    pub simd_per_cu: u8,
+    /// Wave slots of one SIMD.
+    pub waves_per_simd: u8,
+    /// Lanes of a wave unless the kernel asks for 32 or 64 itself.
+    pub wave_size: u8,
+    /// LDS of one compute unit in bytes; on gfx10 and later a WGP has twice as much.
+    pub lds_bytes: u32,
+    /// Engine clock in MHz: device cycles per 100 MHz tick times 100.
+    pub engine_mhz: u32,
+    /// Places switched off beyond those that make the count of active units right.
+    pub harvest: Vec<Harvest>,
+    /// Register segment bases.
+    pub bases: IpBases,
+}
+
+impl DeviceConfig {
+    /// MI300X as one partition: 8 XCCs, 32 shader engines, 304 compute units.
+    pub fn mi300x() -> Self {
+        Self {
+            device: 0,
+            target: Target::Gfx942,
+            xcc: 8,
+            se_per_xcc: 4,
+            sa_per_se: 1,
+            cu_per_sa: 10,
+            compute_units: 304,
+            simd_per_cu: 4,
+            waves_per_simd: 8,
+            wave_size: 64,
+            lds_bytes: 64 << 10,
+            engine_mhz: 2100,
+            harvest: Vec::new(),
+            bases: IpBases::fixed(Generation::Gfx9),
+        }
+    }
+
+    /// Device cycles in one tick of the 100 MHz clock.
+    pub const fn cycles_per_tick(&self) -> u64 {
+        (self.engine_mhz / 100) as u64
+    }
+
+    /// Shader engines of all XCCs.
+    pub const fn shader_engines(&self) -> u32 {
+        self.xcc as u32 * self.se_per_xcc as u32
+    }
+
+    /// Checks that hardware of this shape can exist.
+    ///
+    /// # Errors
+    /// [`Error::Geometry`] with the rule that is broken.
+    pub fn validate(&self) -> Result<(), Error> {
+        let places = u32::from(self.cu_per_sa) * u32::from(self.sa_per_se) * self.shader_engines();
+        let rules = [
+            (self.xcc == 0 || self.xcc > 8, "between 1 and 8 XCCs are addressable"),
+            (self.se_per_xcc == 0 || self.se_per_xcc > 32, "between 1 and 32 shader engines per XCC"),
+            (self.sa_per_se == 0 || self.sa_per_se > 2, "one or two shader arrays per engine"),
+            (self.cu_per_sa == 0 || self.cu_per_sa > 32, "between 1 and 32 compute units per array"),
+            (self.compute_units == 0 || self.compute_units > places, "more compute units than places"),
+            (!matches!(self.simd_per_cu, 2 | 4), "two or four SIMDs per compute unit"),
+            (self.waves_per_simd == 0 || self.waves_per_simd > 32, "between 1 and 32 waves per SIMD"),
+            (!matches!(self.wave_size, 32 | 64), "waves of 32 or 64 lanes"),
+            (self.engine_mhz < 100, "an engine clock of at least 100 MHz"),
+        ];
+        match rules.iter().find(|(broken, _)| *broken) {
+            Some(&(_, rule)) => Err(Error::Geometry(rule)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What goes wrong on purpose: a plan read from a file or built in a test.
+//!
+//! The file (`WAVESCOPE_GPU_FAULTS`) is a JSON array of [`Fault`]s:
+//!
+//! ```
+//! let plan = wavescope_software_gpu::FaultPlan::parse(
+//!     r#"[{"lose_completion": {"queue": 1, "packet": 7}}, {"hang": {"queue": 2, "packet": 0}}]"#,
+//! )?;
+//! assert_eq!(plan.faults.len(), 2);
+//! # Ok::<(), wavescope_software_gpu::Error>(())
+//! ```
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::{Error, Harvest};
+
+/// A packet of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+pub struct CompletionFault {
+    /// The queue's number ([`QueueId`](crate::QueueId)); 0 means every queue.
+    pub queue: u32,
+    /// The packet's index.
+    pub packet: u64,
+    /// How late, in microseconds, where lateness is the fault.
+    #[serde(default)]
+    pub micros: u64,
+}
+
+/// Bits that a status register shows though they are not true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+pub struct StatusLie {
+    /// XCC.
+    pub xcc: u8,
+    /// Shader engine within the XCC.
+    pub se: u8,
+    /// Bits set in the thread-trace status.
+    pub set: u32,
+    /// Bits cleared in it.
+    #[serde(default)]
+    pub clear: u32,
+}
+
+/// One fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Fault {
+    /// The packet runs, but its completion signal is never touched.
+    LoseCompletion(CompletionFault),
+    /// The packet's completion comes late. Later packets of the queue go on.
+    DelayCompletion(CompletionFault),
+    /// The packet's completion comes after that of the packet behind it.
+    ReorderCompletion(CompletionFault),
+    /// The queue never gets past this packet.
+    Hang(CompletionFault),
+    /// The queue stops with an error at this packet.
+    QueueError {
+        /// The queue's number; 0 means every queue.
+        queue: u32,
+        /// The packet's index.
+        packet: u64,
+        /// The HSA status that the runtime is told.
+        status: u32,
+    },
+    /// The n-th queue created on the device fails, counted from 1.
+    FailQueue(u32),
+    /// The n-th allocation on the device fails, counted from 1. For faces that own allocation.
+    FailAllocation(u32),
+    /// Trace buffers take no more than this many bytes and then are full.
+    TraceBytes(u64),
+    /// A compute unit or WGP is missing.
+    Harvest(Harvest),
+    /// A thread-trace status register lies.
+    LieStatus(StatusLie),
+}
+
+/// All faults of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultPlan {
+    /// In no particular order.
+    pub faults: Vec<Fault>,
+}
+
+impl FaultPlan {
+    /// Reads a plan from JSON text.
+    ///
+    /// # Errors
+    /// [`Error::FaultPlan`] with the place of the mistake.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        Self::parse_named("text", text)
+    }
+
+    /// Reads a plan from a file.
+    ///
+    /// # Errors
+    /// [`Error::FaultPlan`] if it cannot be read or is no plan.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::FaultPlan { path: name.clone(), reason: error.to_string() })?;
+        Self::parse_named(&name, &text)
+    }
+
+    fn parse_named(name: &str, text: &str) -> Result<Self, Error> {
+        let faults = serde_json::from_str(text)
+            .map_err(|error| Error::FaultPlan { path: name.to_owned(), reason: error.to_string() })?;
+        Ok(Self { faults })
+    }
+}
