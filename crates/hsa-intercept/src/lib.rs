@@ -1,1 +1,3 @@
 //! HSA API-table hooks, packet rewriting and completion
+mod packets;
+mod serializer;

@@ -1,0 +1,270 @@
+//! Which queue of an agent may run kernels: a pure state machine, no signals, threads or clocks.
+//!
+//! Counters and traces belong to the whole agent, so while an agent is serialized its kernels run one at a time. The
+//! unit that is granted is a **run**: adjacent kernels of one queue, from its first kernel to the last packet of
+//! its last one. All kernels of a run carry the BARRIER bit, so inside a run the queue itself keeps order.
+//!
+//! # States of a run
+//!
+//! ```text
+//!               place: agent free, queue unobstructed
+//!            ┌───────────────────────────────────────────────┐
+//!  (new) ────┤                                               ▼
+//!            │ place: otherwise        ┌─────────┐  agent  ┌─────────┐  all retired,
+//!            └────▶ Waiting ─ready────▶│ Waiting │ free──▶ │ Granted │  all returned ──▶ (gone)
+//!                   not ready          │  ready  │         └─────────┘
+//!                                      └─────────┘
+//! ```
+//!
+//! * **Waiting.** The queue holds a *gate*: a barrier packet that waits for the queue's block signal. A run is **ready**
+//!   when nothing but that gate keeps its queue from running: at once if the queue was idle and unobstructed;
+//!   when the run before it on the same queue is gone; or, if an application packet that may block lies before
+//!   it, when its *announcement* (a barrier packet in front of the gate) retires. A run that is not ready never
+//!   stands in the way of one that is: queue A {barrier on S, kernel}, queue B {kernel that completes S} ends.
+//! * **Granted.** At most one run per agent. It takes further kernels of its queue without any packet as long as no
+//!   other queue is ready, so one queue alone never makes a round trip through the CPU.
+//! * **Gone** when every packet that reports for it retired and every grant that must be returned was returned.
+//!
+//! A run is *closed* (takes no more kernels) by an application packet that may block, by a kernel whose grant must be
+//! returned, at [`MAX_KERNELS`], and by another queue that became ready.
+//!
+//! The caller performs the only effect, a [`Release`]: store 0 to the block signal of that queue. The gate's own
+//! completion takes the signal to −1, so the next gate of the queue waits again.
+
+use std::collections::VecDeque;
+
+/// A queue's place in its agent's serializer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lane(pub(crate) usize);
+
+/// Names a run; grows in the order of enqueue, so it is also the order of grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RunId(pub(crate) u64);
+
+/// Kernels that one run may cover: a queue that is fed without pause lets the others in after that many.
+pub(crate) const MAX_KERNELS: u32 = 256;
+
+/// Open the gate of this queue.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Release(pub(crate) Lane);
+
+/// Where a kernel goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) run: RunId,
+    pub(crate) gate: Gate,
+}
+
+/// What to emit before the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// Nothing: its run is granted, or the gate lies before an earlier kernel.
+    None,
+    /// The gate.
+    Wait,
+    /// An announcement that retires, then the gate.
+    AnnounceAndWait,
+}
+
+#[derive(Debug)]
+struct Run {
+    id: RunId,
+    kernels: u32,
+    /// Packets that will retire for it.
+    outstanding: u32,
+    /// Grants that a subscriber has yet to return.
+    unreturned: u32,
+    open: bool,
+    ready: bool,
+    /// An announcement makes it ready, not the end of the run before it.
+    announces: bool,
+}
+
+impl Run {
+    /// Whether it takes another kernel without a gate.
+    fn accepts(&self, obstructed: bool, must_yield: bool) -> bool {
+        self.open && !obstructed && !must_yield && self.kernels < MAX_KERNELS
+    }
+}
+
+#[derive(Debug, Default)]
+struct LaneState {
+    in_use: bool,
+    /// Oldest first. Only the first can be granted: the queue keeps order.
+    waiting: VecDeque<Run>,
+}
+
+/// The serializer of one agent.
+#[derive(Debug, Default)]
+pub(crate) struct Serializer {
+    lanes: Vec<LaneState>,
+    granted: Option<(Lane, Run)>,
+    /// Work in flight that no run covers, from before the agent was serialized; nothing is granted until it is 0.
+    loose: usize,
+    next: u64,
+}
+
+impl Serializer {
+    /// Adds a queue.
+    pub(crate) fn add_lane(&mut self) -> Lane {
+        let free = self.lanes.iter().position(|lane| !lane.in_use);
+        let index = free.unwrap_or_else(|| {
+            self.lanes.push(LaneState::default());
+            self.lanes.len() - 1
+        });
+        self.lanes[index].in_use = true;
+        Lane(index)
+    }
+
+    /// Removes a queue that was destroyed, with its runs; a grant that it held goes on.
+    pub(crate) fn remove_lane(&mut self, lane: Lane) -> Option<Release> {
+        self.lanes[lane.0] = LaneState::default();
+        if self.granted.as_ref().is_some_and(|(holder, _)| *holder == lane) {
+            self.granted = None;
+        }
+        self.grant_next()
+    }
+
+    /// Finds the run for the next kernel of `lane`.
+    ///
+    /// `obstructed` says that an application packet which may block lies between the lane's previous kernel and
+    /// this one. `reports` says that a packet of its own will retire for this kernel; the run cannot go before it.
+    pub(crate) fn place(&mut self, lane: Lane, obstructed: bool, reports: bool) -> Place {
+        let other_ready = self.other_is_ready(lane);
+        let (run, gate) = match self.last_run(lane) {
+            Some((run, granted)) if run.accepts(obstructed, granted && other_ready) => (run, Gate::None),
+            _ => self.new_run(lane, obstructed),
+        };
+        run.kernels += 1;
+        run.outstanding += u32::from(reports);
+        Place { run: run.id, gate }
+    }
+
+    /// Says that the grant of `run` lasts until a subscriber returns it; the run takes no more kernels.
+    pub(crate) fn expect_return(&mut self, lane: Lane, run: RunId) {
+        if let Some(run) = self.find(lane, run) {
+            run.unreturned += 1;
+            run.open = false;
+        }
+    }
+
+    /// A subscriber returned a grant. Before the run's end this also lets it take kernels again.
+    pub(crate) fn returned(&mut self, lane: Lane, run: RunId) -> Option<Release> {
+        let found = self.find(lane, run)?;
+        found.unreturned = found.unreturned.saturating_sub(1);
+        found.open = found.unreturned == 0;
+        self.settle(lane, run)
+    }
+
+    /// A packet that reports for `run` retired.
+    pub(crate) fn retired(&mut self, lane: Lane, run: RunId) -> Option<Release> {
+        let found = self.find(lane, run)?;
+        found.outstanding = found.outstanding.saturating_sub(1);
+        self.settle(lane, run)
+    }
+
+    /// The announcement of `run` retired: only its gate keeps the queue now.
+    pub(crate) fn announced(&mut self, lane: Lane, run: RunId) -> Option<Release> {
+        self.find(lane, run)?.ready = true;
+        self.grant_next()
+    }
+
+    /// How much work outside any run is in flight; grants wait for 0.
+    pub(crate) fn set_loose(&mut self, loose: usize) -> Option<Release> {
+        self.loose = loose;
+        self.grant_next()
+    }
+
+    /// Whether some run waits.
+    pub(crate) fn someone_waits(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.waiting.is_empty())
+    }
+
+    /// Whether no run waits or is granted.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.granted.is_none() && !self.someone_waits()
+    }
+
+    fn new_run(&mut self, lane: Lane, obstructed: bool) -> (&mut Run, Gate) {
+        let follows = self.last_run(lane).map(|(run, _)| run.open = false).is_some();
+        let ready = !obstructed && !follows;
+        let run = Run {
+            id: RunId(self.next),
+            kernels: 0,
+            outstanding: 0,
+            unreturned: 0,
+            open: true,
+            ready,
+            announces: obstructed,
+        };
+        self.next += 1;
+        if ready && self.granted.is_none() && self.loose == 0 {
+            let (_, run) = self.granted.insert((lane, run));
+            return (run, Gate::None);
+        }
+        // Behind a run of its own the announcement is that run's end, unless something of the application lies
+        // in between.
+        let gate = if obstructed { Gate::AnnounceAndWait } else { Gate::Wait };
+        let waiting = &mut self.lanes[lane.0].waiting;
+        waiting.push_back(run);
+        let last = waiting.len() - 1;
+        (&mut waiting[last], gate)
+    }
+
+    /// Takes `run` away if it has nothing left, and gives the agent to the next.
+    fn settle(&mut self, lane: Lane, run: RunId) -> Option<Release> {
+        let done = matches!(&self.granted, Some((holder, granted))
+            if *holder == lane && granted.id == run && granted.outstanding == 0 && granted.unreturned == 0);
+        if !done {
+            return None;
+        }
+        self.granted = None;
+        if let Some(next) = self.lanes[lane.0].waiting.front_mut().filter(|next| !next.announces) {
+            next.ready = true;
+        }
+        self.grant_next()
+    }
+
+    fn grant_next(&mut self) -> Option<Release> {
+        if self.granted.is_some() || self.loose > 0 {
+            return None;
+        }
+        let fronts = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
+            lane.waiting.front().filter(|run| run.ready).map(|run| (run.id, index))
+        });
+        let (_, index) = fronts.min()?;
+        let run = self.lanes[index].waiting.pop_front()?;
+        self.granted = Some((Lane(index), run));
+        Some(Release(Lane(index)))
+    }
+
+    fn other_is_ready(&self, lane: Lane) -> bool {
+        let mut others = self.lanes.iter().enumerate().filter(|(index, _)| *index != lane.0);
+        others.any(|(_, other)| other.waiting.front().is_some_and(|run| run.ready))
+    }
+
+    /// The newest run of a lane, and whether it is the granted one.
+    fn last_run(&mut self, lane: Lane) -> Option<(&mut Run, bool)> {
+        match self.lanes[lane.0].waiting.back_mut() {
+            Some(run) => Some((run, false)),
+            None => match &mut self.granted {
+                Some((holder, run)) if *holder == lane => Some((run, true)),
+                _ => None,
+            },
+        }
+    }
+
+    fn find(&mut self, lane: Lane, id: RunId) -> Option<&mut Run> {
+        match &mut self.granted {
+            Some((holder, run)) if *holder == lane && run.id == id => return Some(run),
+            _ => {}
+        }
+        let waiting = &mut self.lanes[lane.0].waiting;
+        let index = waiting.binary_search_by_key(&id, |run| run.id).ok()?;
+        waiting.get_mut(index)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+use super::*;
+
+fn lanes<const N: usize>(serializer: &mut Serializer) -> [Lane; N] {
+    std::array::from_fn(|_| serializer.add_lane())
+}
+
+#[test]
+fn one_queue_alone_never_waits() {
+    let mut serializer = Serializer::default();
+    let [a] = lanes(&mut serializer);
+    let first = serializer.place(a, false, true);
+    assert_eq!(first.gate, Gate::None);
+    for _ in 1..MAX_KERNELS {
+        assert_eq!(serializer.place(a, false, true), first, "the run is extended without a packet");
+    }
+    for _ in 0..MAX_KERNELS {
+        assert_eq!(serializer.retired(a, first.run), None);
+    }
+    assert!(serializer.is_idle());
+    assert_eq!(serializer.place(a, false, true).gate, Gate::None);
+}
+
+#[test]
+fn second_queue_gets_the_agent_when_the_first_retired() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, true);
+    let on_b = serializer.place(b, false, true);
+    assert_eq!(on_b.gate, Gate::Wait, "an idle, unobstructed queue needs no announcement");
+    assert_eq!(serializer.place(a, false, true).gate, Gate::Wait, "someone is ready: no extension");
+    assert_eq!(serializer.retired(a, on_a.run), Some(Release(b)));
+    assert_eq!(serializer.retired(b, on_b.run), Some(Release(a)));
+}
+
+// Queue A {barrier on S, kernel}, then queue B {kernel that completes S}: B must not wait for A.
+#[test]
+fn a_queue_behind_a_barrier_does_not_block_the_queue_that_lifts_it() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, true, true);
+    assert_eq!(on_a.gate, Gate::AnnounceAndWait);
+    let on_b = serializer.place(b, false, true);
+    assert_eq!(on_b.gate, Gate::None);
+    assert_eq!(serializer.retired(b, on_b.run), None, "A is not ready");
+    assert_eq!(serializer.announced(a, on_a.run), Some(Release(a)));
+}
+
+#[test]
+fn an_application_barrier_ends_the_run() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let before = serializer.place(a, false, true);
+    let behind = serializer.place(a, true, true);
+    assert_eq!(behind.gate, Gate::AnnounceAndWait);
+    assert_eq!(serializer.retired(a, before.run), None, "what lies behind the barrier is not ready");
+    let on_b = serializer.place(b, false, true);
+    assert_eq!(on_b.gate, Gate::None);
+    assert_eq!(serializer.announced(a, behind.run), None);
+    assert_eq!(serializer.retired(b, on_b.run), Some(Release(a)));
+}
+
+#[test]
+fn a_grant_that_must_be_returned_outlasts_retirement_and_takes_no_more_kernels() {
+    let mut serializer = Serializer::default();
+    let [a] = lanes(&mut serializer);
+    let traced = serializer.place(a, false, true);
+    serializer.expect_return(a, traced.run);
+    let next = serializer.place(a, false, true);
+    assert_eq!(next.gate, Gate::Wait);
+    assert_eq!(serializer.retired(a, traced.run), None);
+    assert_eq!(serializer.returned(a, traced.run), Some(Release(a)));
+}
+
+#[test]
+fn a_grant_returned_early_reopens_the_run() {
+    let mut serializer = Serializer::default();
+    let [a] = lanes(&mut serializer);
+    let first = serializer.place(a, false, true);
+    serializer.expect_return(a, first.run);
+    assert_eq!(serializer.returned(a, first.run), None, "its packets have not retired");
+    assert_eq!(serializer.place(a, false, true), Place { run: first.run, gate: Gate::None });
+}
+
+#[test]
+fn grants_follow_the_order_of_enqueue_among_the_ready() {
+    let mut serializer = Serializer::default();
+    let [a, b, c] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, true);
+    let on_b = serializer.place(b, true, true);
+    let on_c = serializer.place(c, false, true);
+    let next_a = serializer.place(a, false, true);
+    assert_eq!(serializer.retired(a, on_a.run), Some(Release(c)), "B came first but is not ready");
+    assert_eq!(serializer.announced(b, on_b.run), None);
+    assert_eq!(serializer.retired(c, on_c.run), Some(Release(b)), "B came before A's second run");
+    assert_eq!(serializer.retired(b, on_b.run), Some(Release(a)));
+    assert_eq!(serializer.retired(a, next_a.run), None);
+    assert!(serializer.is_idle());
+}
+
+#[test]
+fn a_destroyed_holder_hands_the_agent_on_and_its_late_events_are_ignored() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, true);
+    let on_b = serializer.place(b, false, true);
+    assert_eq!(serializer.remove_lane(a), Some(Release(b)));
+    assert_eq!(serializer.retired(a, on_a.run), None);
+    let reused = serializer.add_lane();
+    assert_eq!(reused, a);
+    assert_eq!(serializer.retired(reused, on_a.run), None, "run ids are never reused");
+    assert_eq!(serializer.retired(b, on_b.run), None);
+    assert!(serializer.is_idle());
+}
+
+#[test]
+fn work_from_before_serialization_holds_back_the_first_grant() {
+    let mut serializer = Serializer::default();
+    let [a] = lanes(&mut serializer);
+    assert_eq!(serializer.set_loose(2), None);
+    assert_eq!(serializer.place(a, false, true).gate, Gate::Wait);
+    assert_eq!(serializer.set_loose(1), None);
+    assert_eq!(serializer.set_loose(0), Some(Release(a)));
+}
+
+/// A queue of the model below: what it has emitted, in order.
+#[derive(Default)]
+struct ModelQueue {
+    packets: VecDeque<Packet>,
+    gate_open: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Packet {
+    Foreign { until_step: usize },
+    Announce(RunId),
+    Gate,
+    Kernel { run: RunId, must_return: bool },
+}
+
+mod model {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Enqueue { queue: usize, must_return: bool },
+        Foreign { queue: usize, delay: usize },
+        Gpu { queue: usize },
+        Return,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0..3usize, any::<bool>()).prop_map(|(queue, r)| Step::Enqueue { queue, must_return: r }),
+            1 => (0..3usize, 0..40usize).prop_map(|(queue, delay)| Step::Foreign { queue, delay }),
+            12 => (0..3usize).prop_map(|queue| Step::Gpu { queue }),
+            2 => Just(Step::Return),
+        ]
+    }
+
+    /// Three queues, a GPU that executes any queue's next packet, and a subscriber that returns grants late.
+    struct Model {
+        serializer: Serializer,
+        queues: [ModelQueue; 3],
+        obstructed: [bool; 3],
+        unreturned: VecDeque<(usize, RunId)>,
+        running: Option<usize>,
+        executed: usize,
+        enqueued: usize,
+        clock: usize,
+    }
+
+    impl Model {
+        fn new() -> Self {
+            let mut serializer = Serializer::default();
+            let _: [Lane; 3] = lanes(&mut serializer);
+            Self {
+                serializer,
+                queues: Default::default(),
+                obstructed: [false; 3],
+                unreturned: VecDeque::new(),
+                running: None,
+                executed: 0,
+                enqueued: 0,
+                clock: 0,
+            }
+        }
+
+        fn enqueue(&mut self, queue: usize, must_return: bool) {
+            let place = self.serializer.place(Lane(queue), self.obstructed[queue], true);
+            self.obstructed[queue] = false;
+            if must_return {
+                self.serializer.expect_return(Lane(queue), place.run);
+            }
+            let packets = &mut self.queues[queue].packets;
+            if place.gate == Gate::AnnounceAndWait {
+                packets.push_back(Packet::Announce(place.run));
+            }
+            if place.gate != Gate::None {
+                packets.push_back(Packet::Gate);
+            }
+            packets.push_back(Packet::Kernel { run: place.run, must_return });
+            self.enqueued += 1;
+        }
+
+        fn open(&mut self, release: Option<Release>) {
+            if let Some(Release(lane)) = release {
+                assert!(!self.queues[lane.0].gate_open, "a gate is opened once per grant");
+                self.queues[lane.0].gate_open = true;
+            }
+        }
+
+        /// Executes the next packet of a queue if it can run; says whether it could.
+        fn gpu(&mut self, queue: usize) -> bool {
+            self.clock += 1;
+            let Some(&packet) = self.queues[queue].packets.front() else { return false };
+            let lane = Lane(queue);
+            let release = match packet {
+                Packet::Foreign { until_step } if self.clock < until_step => return false,
+                Packet::Foreign { .. } => None,
+                Packet::Gate if !std::mem::take(&mut self.queues[queue].gate_open) => return false,
+                Packet::Gate => None,
+                Packet::Announce(run) => self.serializer.announced(lane, run),
+                Packet::Kernel { run, must_return } => {
+                    if self.running.is_none_or(|runs| runs != queue) {
+                        self.start(queue);
+                        return true;
+                    }
+                    self.running = None;
+                    self.executed += 1;
+                    if must_return {
+                        self.unreturned.push_back((queue, run));
+                    }
+                    self.serializer.retired(lane, run)
+                }
+            };
+            self.queues[queue].packets.pop_front();
+            self.open(release);
+            true
+        }
+
+        fn start(&mut self, queue: usize) {
+            assert_eq!(self.running, None, "two kernels at once");
+            let output = self.unreturned.front().map(|(owner, _)| *owner);
+            assert_eq!(output, None, "output of an earlier kernel is not copied");
+            self.running = Some(queue);
+        }
+
+        fn give_back(&mut self) -> bool {
+            let Some((queue, run)) = self.unreturned.pop_front() else { return false };
+            let release = self.serializer.returned(Lane(queue), run);
+            self.open(release);
+            true
+        }
+    }
+
+    proptest! {
+        // Whatever the order of enqueues, executions and returns: no two queues hold the agent at once, and everything runs.
+        #[test]
+        fn every_kernel_runs_and_only_the_holder_runs(steps in proptest::collection::vec(step(), 1..200)) {
+            let mut model = Model::new();
+            for step in steps {
+                match step {
+                    Step::Enqueue { queue, must_return } => model.enqueue(queue, must_return),
+                    Step::Foreign { queue, delay } => {
+                        let until_step = model.clock + delay;
+                        model.queues[queue].packets.push_back(Packet::Foreign { until_step });
+                        model.obstructed[queue] = true;
+                    }
+                    Step::Gpu { queue } => {
+                        model.gpu(queue);
+                    }
+                    Step::Return => {
+                        model.give_back();
+                    }
+                }
+            }
+            for _ in 0..100 {
+                for queue in 0..3 {
+                    while model.gpu(queue) {}
+                }
+                model.give_back();
+            }
+            while model.give_back() || (0..3).any(|queue| model.gpu(queue)) {}
+            prop_assert_eq!(model.executed, model.enqueued);
+            prop_assert!(model.serializer.is_idle());
+        }
+    }
+}

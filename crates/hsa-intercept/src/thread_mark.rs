@@ -1,0 +1,63 @@
+//! Facts about the current thread: its number, and whether it is inside a write hook.
+
+use wavescope_core::ThreadId;
+
+#[cfg(not(loom))]
+mod imp {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static DEPTH: Cell<u32> = const { Cell::new(0) };
+        pub(super) static THREAD: Cell<u32> = const { Cell::new(0) };
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    use std::cell::Cell;
+
+    loom::thread_local! {
+        pub(super) static DEPTH: Cell<u32> = Cell::new(0);
+        pub(super) static THREAD: Cell<u32> = Cell::new(1);
+    }
+}
+
+/// Marks the current thread as inside a hook until dropped.
+#[derive(Debug)]
+pub(crate) struct InsideHook(());
+
+impl InsideHook {
+    pub(crate) fn enter() -> Self {
+        // A thread whose locals are gone is ending; it cannot nest.
+        let _ = imp::DEPTH.try_with(|depth| depth.set(depth.get() + 1));
+        Self(())
+    }
+
+    /// Whether the current thread is inside some hook.
+    pub(crate) fn is_current() -> bool {
+        imp::DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+    }
+}
+
+impl Drop for InsideHook {
+    fn drop(&mut self) {
+        let _ = imp::DEPTH.try_with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// The kernel's number of the current thread; asked once per thread, so the enqueue path makes no system call.
+pub(crate) fn current_thread() -> Option<ThreadId> {
+    let number = imp::THREAD.try_with(|thread| {
+        if thread.get() == 0 {
+            thread.set(gettid());
+        }
+        thread.get()
+    });
+    number.ok().map(ThreadId)
+}
+
+fn gettid() -> u32 {
+    // SAFETY: `gettid` takes no arguments and cannot fail.
+    let number = unsafe { libc::gettid() };
+    number.cast_unsigned()
+}
