@@ -21,6 +21,7 @@ const ROOMS: &[(&str, u8)] = &[
     ("wavescope-att-resources", 4),
     ("wavescope-capi", 5),
     ("wavescope-export", 5),
+    ("wavescope-abi-check", 6),
     ("wavescope", 6),
     ("wavescope-tests", 7),
     ("xtask", 7),
