@@ -103,10 +103,7 @@ library! {
         hsa_amd_profiling_get_dispatch_time,
         hsa_amd_profiling_convert_tick_to_system_domain,
     ],
-    optional: [
-        hsa_amd_queue_intercept_create,
-        hsa_amd_queue_intercept_register,
-    ]
+    optional: []
 }
 
 library! {
