@@ -56,3 +56,20 @@ pub enum Error {
         bytes: usize,
     },
 }
+
+impl Error {
+    /// The status that the public C decoder returns for it.
+    pub const fn status(self) -> u32 {
+        /// INVALID_ARGUMENT
+        const INVALID_ARGUMENT: u32 = 3;
+        /// INVALID_SHADER_DATA
+        const INVALID_SHADER_DATA: u32 = 4;
+        /// NOT_IMPLEMENTED
+        const NOT_IMPLEMENTED: u32 = 5;
+        match self {
+            Error::NotImplemented => NOT_IMPLEMENTED,
+            Error::Range { .. } => INVALID_ARGUMENT,
+            _ => INVALID_SHADER_DATA,
+        }
+    }
+}

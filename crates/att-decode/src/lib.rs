@@ -1,10 +1,24 @@
 //! AMD thread-trace (SQTT) bytes to tokens, waves, instructions and occupancy, offline.
 
 mod bits;
+mod decoder;
+mod emit;
 mod error;
 mod generation;
+pub mod jsonl;
+mod occupancy;
+mod program;
+mod rdna;
+mod record;
+mod session;
+mod source;
+mod stitch;
 mod token;
+mod wave;
 
+pub use decoder::{Decoder, Options};
 pub use error::Error;
 pub use generation::Generation;
+pub use record::*;
+pub use source::{InstructionSource, LineTraits, NoInstructions, ProgramLine};
 pub use token::{Token, TokenKind, Tokens};

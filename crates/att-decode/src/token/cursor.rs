@@ -16,6 +16,8 @@ pub(crate) const WINDOW_BITS: u64 = 64;
 pub(crate) struct RdnaCursor {
     /// Bit offset of the next token.
     pub(crate) bit: u64,
+    /// Bit offset behind the window of the last token; 0 before the first.
+    pub(crate) window_end: u64,
     /// Shader clock after the last token.
     pub(crate) time: i64,
     /// Inside the byte-wise continuation of a WAVE_START_EXT.
@@ -28,7 +30,15 @@ pub(crate) struct RdnaCursor {
 
 impl RdnaCursor {
     pub(crate) fn new(generation: Generation) -> Self {
-        RdnaCursor { bit: 0, time: 0, continues: false, done: false, generation, table: table(generation) }
+        RdnaCursor {
+            bit: 0,
+            window_end: 0,
+            time: 0,
+            continues: false,
+            done: false,
+            generation,
+            table: table(generation),
+        }
     }
 
     /// Whether a WAVE_START_EXT is continued byte by byte and a token cut off at the end is dropped.
@@ -36,13 +46,18 @@ impl RdnaCursor {
         matches!(generation, Generation::Gfx12 | Generation::Gfx1250)
     }
 
-    /// First bit offset that belongs to the tail, where the rules of the end of a buffer hold.
-    pub(crate) const fn main_end(generation: Generation, bytes: usize) -> u64 {
-        let bytes = bytes as u64;
-        match generation {
-            // Byte position behind the window, plus nine, must stay inside.
-            Generation::Gfx1250 => bytes.saturating_sub(17) * 8,
-            _ => (bytes * 8).saturating_sub(2 * WINDOW_BITS),
+    /// First bit offset of a token that the fast loop leaves to the careful one.
+    pub(crate) const fn fast_end(bytes: usize) -> u64 {
+        // Twice the window, and the unit of the widest generation.
+        (bytes as u64 * 8).saturating_sub(2 * WINDOW_BITS + 8)
+    }
+
+    /// Whether the next token is read by the rules of the main part of a chunk that ends at bit `end`, not by those
+    /// of its tail. The window looked at is that of the token before.
+    pub(crate) const fn is_in_main(&self, end: u64) -> bool {
+        match self.generation {
+            Generation::Gfx1250 => self.window_end / 8 + 9 < end / 8,
+            _ => self.window_end + WINDOW_BITS < end,
         }
     }
 
@@ -112,13 +127,5 @@ impl RdnaCursor {
             }
         }
         None
-    }
-
-    /// Whether the token at the cursor reaches behind the end and is dropped for it.
-    pub(crate) fn cuts_off(&self, raw: u64, end: u64) -> bool {
-        let is_byte = self.continues && raw & 1 == 1;
-        Self::is_strict(self.generation)
-            && !is_byte
-            && self.bit + u64::from(self.table[usize::from(raw as u8)].step) > end
     }
 }

@@ -9,9 +9,10 @@ pub(crate) mod entry;
 pub(crate) mod gfx9;
 mod kind;
 mod iter;
-pub(crate) mod tables;
+mod tables;
 pub(crate) mod timestamp;
 
-pub(crate) use cursor::RdnaCursor;
+pub(crate) use cursor::{RdnaCursor, WINDOW_BITS};
 pub use iter::{Token, Tokens};
 pub use kind::TokenKind;
+pub(crate) use tables::table;

@@ -1,0 +1,134 @@
+//! Which code object an address belongs to, as the marker words of the stream say.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::record::Pc;
+
+/// Disjoint address ranges by start, each with the code object that owns it.
+#[derive(Debug, Clone, Default)]
+struct Ranges(BTreeMap<u64, (u64, u64)>);
+
+impl Ranges {
+    /// Enters `start..start + size`, removing everything that overlaps it. An empty range is not entered.
+    fn insert(&mut self, start: u64, size: u64, id: u64) {
+        if size == 0 {
+            return;
+        }
+        let end = start.saturating_add(size);
+        if let Some((&before, &(before_end, _))) = self.0.range(..start).next_back()
+            && before_end > start
+        {
+            self.0.remove(&before);
+        }
+        while let Some((&inside, _)) = self.0.range(start..end).next() {
+            self.0.remove(&inside);
+        }
+        self.0.insert(start, (end, id));
+    }
+
+    /// Start and owner of the range that contains `address`.
+    fn find(&self, address: u64) -> Option<(u64, u64)> {
+        let (&start, &(end, id)) = self.0.range(..=address).next_back()?;
+        (address < end).then_some((start, id))
+    }
+
+    fn resolve(&self, address: u64) -> Option<Pc> {
+        self.find(address).map(|(start, id)| Pc { address: address - start, code_object_id: id })
+    }
+}
+
+/// Code objects announced so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CodeObjects {
+    /// Load address by id, of those loaded now.
+    active: HashMap<u64, u64>,
+    loaded: Ranges,
+    /// Those loaded before the trace began, unloaded ones too: their addresses can be looked up late.
+    from_start: Ranges,
+}
+
+impl CodeObjects {
+    /// Takes a load; false if the id is loaded already.
+    pub(crate) fn load(&mut self, id: u64, address: u64, size: u64, before_trace: bool) -> bool {
+        if self.active.contains_key(&id) {
+            return false;
+        }
+        self.active.insert(id, address);
+        self.loaded.insert(address, size, id);
+        if before_trace {
+            self.from_start.insert(address, size, id);
+        }
+        true
+    }
+
+    /// Takes an unload; false if the id is not loaded.
+    pub(crate) fn unload(&mut self, id: u64) -> bool {
+        let Some(address) = self.active.remove(&id) else { return false };
+        if let Some((start, _)) = self.loaded.find(address) {
+            self.loaded.0.remove(&start);
+        }
+        true
+    }
+
+    /// An absolute address as a program counter: inside a loaded code object if there is one.
+    #[inline]
+    pub(crate) fn translate(&self, address: u64) -> Pc {
+        self.loaded.resolve(address).unwrap_or(Pc { address, code_object_id: 0 })
+    }
+
+    /// Looks an absolute program counter up among the code objects loaded before the trace began. The words that
+    /// announce them come somewhere in the stream, so this is done as late as possible.
+    pub(crate) fn resolve_late(&self, pc: Pc) -> Pc {
+        if pc.code_object_id != 0 || self.from_start.0.is_empty() {
+            return pc;
+        }
+        self.from_start.resolve(pc.address).unwrap_or(pc)
+    }
+
+    /// Ids loaded now with their load address, size and order of address.
+    pub(crate) fn active(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.active.iter().map(|(&id, &address)| (id, address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn pc(address: u64, code_object_id: u64) -> Pc {
+        Pc { address, code_object_id }
+    }
+
+    #[test]
+    fn a_new_range_displaces_what_it_overlaps() {
+        let mut code = CodeObjects::default();
+        assert!(code.load(1, 100, 50, false));
+        assert!(code.load(2, 200, 50, false));
+        assert!(code.load(3, 149, 52, false));
+        assert_eq!(code.translate(120), pc(120, 0));
+        assert_eq!(code.translate(210), pc(210, 0));
+        assert_eq!(code.translate(149), pc(0, 3));
+        assert_eq!(code.translate(201), pc(201, 0));
+    }
+
+    #[test]
+    fn unloaded_code_stays_known_if_it_was_there_from_the_start() {
+        let mut code = CodeObjects::default();
+        assert!(code.load(7, 0x1000, 0x100, true));
+        assert!(!code.load(7, 0x9000, 0x100, true), "an active id is not loaded twice");
+        assert!(code.unload(7));
+        assert!(!code.unload(7));
+        assert_eq!(code.translate(0x1010), pc(0x1010, 0));
+        assert_eq!(code.resolve_late(pc(0x1010, 0)), pc(0x10, 7));
+        assert_eq!(code.resolve_late(pc(0x1010, 9)), pc(0x1010, 9));
+    }
+
+    #[test]
+    fn unloading_takes_away_the_range_at_the_old_address_whoever_owns_it_now() {
+        let mut code = CodeObjects::default();
+        code.load(1, 100, 50, false);
+        code.load(2, 90, 50, false); // displaces 1
+        assert!(code.unload(1));
+        assert_eq!(code.translate(100), pc(100, 0));
+    }
+}

@@ -1,0 +1,124 @@
+//! Order of delivery on gfx10 and gfx11.
+//!
+//! WAVE_READY comes one clock late there: it takes the time before. Tokens of one time are held back until a later
+//! one arrives, so that a WAVE_READY of the time before can overtake them.
+
+use std::collections::VecDeque;
+
+use super::realtime::Storing;
+use super::state::{Delivered, RdnaDecoder};
+use crate::bits::window_padded;
+use crate::record::{Loss, LossKind};
+use crate::session::Outside;
+use crate::token::{TokenKind, WINDOW_BITS, table};
+
+impl RdnaDecoder {
+    /// Holds a token back, or delivers what it shows to be due.
+    #[inline(always)]
+    pub(super) fn hold(&mut self, mut token: Delivered, out: &mut Outside<'_>) {
+        if token.kind == TokenKind::WaveReady {
+            token.time = token.time.wrapping_sub(1);
+        }
+        match self.held.last() {
+            Some(last) if token.time < last.time => return self.take(token, out),
+            Some(last) if token.time > last.time => self.release(out),
+            _ => {}
+        }
+        self.held.push(token);
+    }
+
+    /// Delivers everything held back.
+    #[inline]
+    fn release(&mut self, out: &mut Outside<'_>) {
+        if let [only] = self.held[..] {
+            self.held.clear();
+            return self.take(only, out);
+        }
+        let mut held = std::mem::take(&mut self.held);
+        for token in held.drain(..) {
+            self.take(token, out);
+        }
+        self.held = held;
+    }
+
+    /// The last bytes: what lies behind the end reads as zero, a token cut off is taken all the same.
+    pub(super) fn run_tail_in_order(&mut self, data: &[u8], base: u64, out: &mut Outside<'_>) {
+        let mut tail = Tail { data, base, end: (base + data.len() as u64) * 8, queue: self.held.drain(..).collect() };
+        // Quirk: before each token the public decoder gives up for good if it holds nothing back and its window is
+        // all padding, however much lies behind the window.
+        while self.cursor.is_in_main(tail.end) || !tail.queue.is_empty() || tail.window_before(self) != 0 {
+            let Some(token) = tail.next(self, out) else { return };
+            self.take(token, out);
+        }
+    }
+}
+
+/// The careful reader of the last bytes.
+struct Tail<'a> {
+    data: &'a [u8],
+    base: u64,
+    end: u64,
+    queue: VecDeque<Delivered>,
+}
+
+impl Tail<'_> {
+    /// Window of the token read last; empty before the first.
+    fn window_before(&self, decoder: &RdnaDecoder) -> u64 {
+        match decoder.cursor.window_end {
+            0 => 0,
+            end => window_padded(self.data, (end - WINDOW_BITS).saturating_sub(self.base * 8)),
+        }
+    }
+
+    /// The next token due.
+    fn next(&mut self, decoder: &mut RdnaDecoder, out: &mut Outside<'_>) -> Option<Delivered> {
+        while decoder.cursor.is_in_main(self.end) || !self.queue.is_empty() {
+            if self.is_due() || !self.queue.is_empty() && !decoder.cursor.is_in_main(self.end) {
+                return self.queue.pop_front();
+            }
+            self.read(decoder, out);
+        }
+        loop {
+            let has_more = decoder.cursor.window_end < self.end || self.window_before(decoder) != 0;
+            if self.is_due() || !has_more {
+                return self.queue.pop_front();
+            }
+            self.read(decoder, out);
+        }
+    }
+
+    /// Whether the first token is earlier than the last.
+    fn is_due(&self) -> bool {
+        matches!((self.queue.front(), self.queue.back()), (Some(first), Some(last)) if first.time < last.time)
+    }
+
+    /// Reads one token; it enters the queue unless it is padding or time.
+    fn read(&mut self, decoder: &mut RdnaDecoder, out: &mut Outside<'_>) {
+        let cursor = &mut decoder.cursor;
+        let is_in_main = cursor.is_in_main(self.end);
+        let (at, raw) = (cursor.bit, window_padded(self.data, cursor.bit - self.base * 8));
+        let entry = table(decoder.generation)[usize::from(raw as u8)];
+        cursor.window_end = at + WINDOW_BITS;
+        cursor.bit += u64::from(entry.step);
+        cursor.time = cursor.time.wrapping_add(entry.delta(raw));
+        let mut token = Delivered { kind: entry.kind, raw, time: cursor.time, bit: at };
+        if cursor.bit > self.end && raw != 0 {
+            let (byte_offset, bytes) = (at / 8, (self.end / 8).saturating_sub(at / 8));
+            out.emitter.loss(Loss { kind: LossKind::CutOff, byte_offset, bytes, time: token.time });
+        }
+        match entry.kind {
+            TokenKind::Nop | TokenKind::Time => return,
+            TokenKind::Timestamp => {
+                let storing = Storing::at(decoder.generation, is_in_main);
+                decoder.cursor.time = decoder.timestamp(raw, token.time, storing, out);
+                return;
+            }
+            TokenKind::WaveReady => token.time = token.time.wrapping_sub(1),
+            _ => {}
+        }
+        match self.queue.back() {
+            Some(last) if token.time < last.time => self.queue.push_front(token),
+            _ => self.queue.push_back(token),
+        }
+    }
+}
