@@ -173,24 +173,50 @@ impl InstructionClass {
     /// assert_eq!(InstructionClass::of_text(12, "s_barrier_wait 0xffff"), InstructionClass::Immediate);
     /// ```
     pub const fn of_text(gfxip: u8, text: &str) -> Self {
-        let text = text.as_bytes();
+        Self::common(text.as_bytes()).on(gfxip, text.as_bytes())
+    }
+
+    /// Class where no generation is special.
+    const fn common(text: &[u8]) -> Self {
         if contains(text, b"branch") {
             return Self::Branch;
         }
         if starts_with(text, b"v_") {
-            return match gfxip {
-                9 if starts_with(text, b"v_mfma_scale_") => Self::MfmaScale,
-                12 if starts_with(text, b"v_mov_b64") => Self::Mov64,
-                _ => Self::Valu,
-            };
+            return Self::Valu;
         }
         match walk(text) {
-            Some(Immediate) if gfxip == 9 && starts_with(text, b"s_barrier") => Self::Barrier9,
-            Some(Lds) if gfxip == 12 && starts_with(text, b"ds_bvh") => Bvh,
             Some(class) => class,
             None if starts_with(text, b"s_") => Salu,
             None => Self::Unknown,
         }
+    }
+
+    /// What this class of `text` is on a generation.
+    const fn on(self, gfxip: u8, text: &[u8]) -> Self {
+        match (gfxip, self) {
+            (9, Self::Valu) if starts_with(text, b"v_mfma_scale_") => Self::MfmaScale,
+            (9, Immediate) if starts_with(text, b"s_barrier") => Self::Barrier9,
+            (12, Self::Valu) if starts_with(text, b"v_mov_b64") => Self::Mov64,
+            (12, Lds) if starts_with(text, b"ds_bvh") => Bvh,
+            _ => self,
+        }
+    }
+}
+
+impl InstructionClass {
+    /// Class of an opcode by its bare name, where no generation is special. Operands never complete a prefix that a
+    /// name leaves open, but for the space behind `s_setprio`.
+    pub(crate) const fn of_name(name: &str) -> Self {
+        if starts_with(name.as_bytes(), b"s_setprio") && name.len() == "s_setprio".len() {
+            return Immediate;
+        }
+        // The shortest way for most names, since this runs at compile time: no vector ALU opcode is a branch.
+        if starts_with(name.as_bytes(), b"v_") { Self::Valu } else { Self::common(name.as_bytes()) }
+    }
+
+    /// Class of an opcode by its name on a generation; `self` is what [`of_name`](Self::of_name) gave.
+    pub(crate) const fn of_name_on(self, gfxip: u8, name: &str) -> Self {
+        self.on(gfxip, name.as_bytes())
     }
 }
 
@@ -217,15 +243,23 @@ const fn walk(text: &[u8]) -> Option<InstructionClass> {
 
 /// The part of `low..high` whose letter number `depth` is `letter`.
 const fn narrow(low: usize, high: usize, depth: usize, letter: u8) -> (usize, usize) {
-    let mut below = low;
-    while below < high && PREFIXES[below].0.as_bytes()[depth] < letter {
-        below += 1;
+    let first = first_from(low, high, depth, letter);
+    // No UTF-8 text has the byte 255.
+    (first, first_from(first, high, depth, letter.saturating_add(1)))
+}
+
+/// The first of `low..high` whose letter number `depth` is `letter` or a later one, by halving: the tables ask at
+/// compile time, where each step is dear.
+const fn first_from(mut low: usize, mut high: usize, depth: usize, letter: u8) -> usize {
+    while low < high {
+        let middle = (low + high) / 2;
+        if PREFIXES[middle].0.as_bytes()[depth] < letter {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
     }
-    let mut above = below;
-    while above < high && PREFIXES[above].0.as_bytes()[depth] == letter {
-        above += 1;
-    }
-    (below, above)
+    low
 }
 
 /// Whether `text` begins with `prefix`.
@@ -233,11 +267,11 @@ pub(crate) const fn starts_with(text: &[u8], prefix: &[u8]) -> bool {
     text.len() >= prefix.len() && equal_at(text, prefix, 0)
 }
 
-/// Whether `text` has `part` anywhere.
+/// Whether `text` has `part`, which is not empty, anywhere.
 pub(crate) const fn contains(text: &[u8], part: &[u8]) -> bool {
     let mut at = 0;
     while at + part.len() <= text.len() {
-        if equal_at(text, part, at) {
+        if text[at] == part[0] && equal_at(text, part, at) {
             return true;
         }
         at += 1;

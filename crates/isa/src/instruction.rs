@@ -4,11 +4,10 @@ use crate::class::InstructionClass;
 use crate::encoding::Encoding;
 use crate::opcode::{Opcode, Traits};
 
-/// Length, class, name and branch of one instruction. 16 bytes, `Copy`, borrows nothing.
+/// Length, class, name and branch of one instruction. 12 bytes, `Copy`, borrows nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
     pub(crate) size: u8,
-    pub(crate) encoding: Encoding,
     pub(crate) opcode: Opcode,
     pub(crate) branch: i16,
 }
@@ -21,23 +20,23 @@ impl Instruction {
 
     /// Microcode format.
     pub const fn encoding(self) -> Encoding {
-        self.encoding
+        self.opcode.encoding
     }
 
     /// What the thread-trace stitcher takes it for.
     pub const fn class(self) -> InstructionClass {
-        self.opcode.class()
+        self.opcode.class
     }
 
     /// Opcode name as LLVM prints it, without the suffixes that say the encoding (`_e32`, `_e64`, `_sdwa`, `_dpp`).
     /// An opcode that no table names gives the encoding's name, for example `vop3`.
     pub const fn mnemonic(self) -> &'static str {
-        self.opcode.name()
+        self.opcode.text()
     }
 
     /// Whether a table names the opcode.
     pub const fn is_named(self) -> bool {
-        !self.opcode.has(Traits::UNNAMED)
+        self.opcode.is_named()
     }
 
     /// Address where a relative branch, loop or call goes from an instruction at `address`, wrapping at 2^64. None

@@ -34,6 +34,7 @@ mod error;
 mod instruction;
 mod instructions;
 mod opcode;
+mod tables;
 mod target;
 
 pub use class::InstructionClass;
