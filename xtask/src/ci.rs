@@ -23,7 +23,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     steps.step("format", || passed(execute(&mut cargo(["fmt", "--all", "--check"]))));
     steps.step("dependency edges", || passed(edges::check()));
     steps.step("generated files", || passed(codegen::check()));
-    steps.step("clippy", || passed(clippy()));
+    steps.step("dependency policy", dependency_policy);
+    steps.step("clippy", || passed(clippy(&["--workspace"])));
+    steps.step("clippy, all features", || passed(clippy(&["--workspace", "--all-features"])));
+    // What `codegen` falls back on when a generated file does not compile.
+    steps.step("clippy, xtask alone", || passed(clippy(&["--package", "xtask", "--no-default-features"])));
     steps.step("tests", || passed(test::nextest(&[])));
     steps.step("doc tests", || passed(test::doc_tests(&[])));
     steps.step("docs", || passed(docs()));
@@ -39,8 +43,16 @@ fn passed(result: Result<()>) -> Result<Done> {
     result.map(|()| Done::Passed)
 }
 
-fn clippy() -> Result<()> {
-    execute(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+fn clippy(selection: &[&str]) -> Result<()> {
+    execute(cargo(["clippy"]).args(selection).args(["--all-targets", "--", "-D", "warnings"]))
+}
+
+/// Licences, bans and sources by `deny.toml`; advisories would need a network.
+fn dependency_policy() -> Result<Done> {
+    if execute(&mut cargo(["deny", "--version"])).is_err() {
+        return Ok(Done::NotRun("cargo-deny is not installed".into()));
+    }
+    passed(execute(&mut cargo(["deny", "check", "licenses", "bans", "sources"])))
 }
 
 fn docs() -> Result<()> {

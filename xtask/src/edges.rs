@@ -13,9 +13,12 @@ const ROOMS: &[(&str, u8)] = &[
     ("wavescope-pm4", 0),
     ("wavescope-isa", 0),
     ("wavescope-core", 1),
+    ("wavescope-hsa", 1),
     ("wavescope-att-decode", 2),
     ("wavescope-aql-profile", 2),
+    ("wavescope-workload", 2),
     ("wavescope-software-gpu", 3),
+    ("wavescope-software-kfd", 3),
     ("wavescope-hsa-intercept", 3),
     ("wavescope-counting", 4),
     ("wavescope-att-resources", 4),
@@ -28,7 +31,10 @@ const ROOMS: &[(&str, u8)] = &[
 ];
 
 /// Edges within one layer that are meant: (from, to, why).
-const SIBLINGS: &[(&str, &str, &str)] = &[];
+const SIBLINGS: &[(&str, &str, &str)] = &[
+    ("wavescope-hsa", "wavescope-core", "handles over the saved table speak in the core's ids"),
+    ("wavescope-software-kfd", "wavescope-software-gpu", "a face of the same GPU, below the real runtime"),
+];
 
 /// Edges that no layer rule catches: (from, to, why).
 const FORBIDDEN: &[(&str, &str, &str)] = &[

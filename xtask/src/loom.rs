@@ -79,6 +79,8 @@ fn run_group(group: &Group, preemptions: u32) -> Result<()> {
     // The models print how many schedules they explored: `--nocapture` shows it.
     command.args(["--", "--nocapture", "--test-threads=1"]);
     command.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
+    // Each broken twin panics on purpose: a hundred lines of backtrace for each would hide a real failure.
+    command.env("RUST_BACKTRACE", "0");
     execute(&mut command)
 }
 

@@ -57,3 +57,33 @@ fn read_package(package: &Value, members: &[&str]) -> Result<Package> {
         .collect();
     Ok(Package { name, dependencies, benches })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn members_edges_and_benches_are_read() {
+        let metadata = json!({ "packages": [
+            { "name": "a", "dependencies": [{ "name": "b" }, { "name": "serde" }], "targets": [
+                { "name": "decode", "kind": ["bench"] }, { "name": "a", "kind": ["lib"] },
+            ] },
+            { "name": "b", "dependencies": [], "targets": [] },
+        ] });
+        let [a, b] = &Workspace::from_metadata(&metadata).unwrap().packages[..] else {
+            panic!("two members")
+        };
+        assert_eq!(
+            (a.dependencies.as_slice(), a.benches.as_slice()),
+            (&["b".to_owned()][..], &["decode".to_owned()][..])
+        );
+        assert_eq!((b.name.as_str(), b.dependencies.len()), ("b", 0));
+    }
+
+    #[test]
+    fn metadata_without_packages_is_refused() {
+        assert!(Workspace::from_metadata(&json!({})).is_err());
+    }
+}

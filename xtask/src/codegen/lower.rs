@@ -306,3 +306,68 @@ fn snake_case(name: &str) -> String {
     }
     snake
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lowered(kind: &str, fields: serde_json::Value) -> Lowered {
+        let fact = json!({ "kind": kind, "size": 8, "align": 4, "file": "h", "fields": fields });
+        lower("thing_t", &serde_json::from_value(fact).unwrap()).unwrap()
+    }
+
+    fn stored(lowered: &Lowered) -> Vec<(&str, usize)> {
+        lowered.stored.iter().map(|stored| (stored.name.as_str(), stored.offset)).collect()
+    }
+
+    #[test]
+    fn adjacent_bit_fields_share_one_stored_word() {
+        let bits = |name: &str, at: usize| json!({ "name": name, "type": "uint32_t", "bit_offset": at, "bit_width": 1 });
+        let lowered = lowered("struct", json!([bits("isUnload", 32), bits("fromStart", 33)]));
+        assert_eq!(stored(&lowered), [("bits", 4)]);
+        let accessors: Vec<_> = lowered.accessors.iter().map(|accessor| accessor.name.as_str()).collect();
+        assert_eq!(accessors, ["is_unload", "from_start"]);
+        assert!(matches!(lowered.accessors[1].kind, AccessorKind::Bits { shift: 1, width: 1, .. }));
+    }
+
+    #[test]
+    fn a_union_of_numbers_stores_its_first_member_and_shows_the_rest() {
+        let lowered = lowered(
+            "struct",
+            json!([{ "name": "<anon union>", "type": "union <anon>", "offset": 0, "fields": [
+            { "name": "value", "type": "volatile int64_t", "offset": 0 },
+            { "name": "pointer", "type": "volatile uint64_t *", "offset": 0 },
+        ] }]),
+        );
+        assert_eq!(stored(&lowered), [("value", 0)]);
+        assert_eq!(lowered.accessors[0].name, "pointer");
+        let paths: Vec<_> = lowered.places.iter().map(|place| place.path.as_str()).collect();
+        assert_eq!(paths, ["value", "pointer", "<anon>[0]"]);
+    }
+
+    #[test]
+    fn a_union_of_structs_becomes_a_union() {
+        let lowered = lowered(
+            "struct",
+            json!([{ "name": "<anon union>", "type": "union <anon>", "offset": 8, "fields": [
+            { "name": "fault", "type": "fault_info_t", "offset": 8 },
+            { "name": "data", "type": "struct <anon>", "offset": 8, "fields": [
+                { "name": "result", "type": "uint64_t", "offset": 8 },
+            ] },
+        ] }]),
+        );
+        assert_eq!(stored(&lowered), [("anon_union", 8)]);
+        let nested: Vec<_> = lowered.nested.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(nested, ["thing_data_t", "thing_anon_union_t"]);
+    }
+
+    #[test]
+    fn keywords_get_an_underscore() {
+        assert_eq!(
+            stored(&lowered("struct", json!([{ "name": "type", "type": "uint16_t", "offset": 2 }]))),
+            [("type_", 2)]
+        );
+    }
+}

@@ -107,3 +107,11 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn committed_files_are_what_would_be_written() {
+        super::check().unwrap();
+    }
+}
