@@ -118,6 +118,11 @@ mod tests {
     }
 
     #[test]
+    fn this_workspace_has_no_wrong_edge() {
+        check().unwrap();
+    }
+
+    #[test]
     fn downward_edges_are_right() {
         assert!(edges(&[("wavescope-counting", &["wavescope-core"]), ("wavescope-core", &[])]).is_empty());
     }
