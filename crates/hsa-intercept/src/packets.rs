@@ -33,7 +33,9 @@ pub(crate) const fn barrier(dependency: u64, completion: u64) -> AqlPacket {
 /// wait for is not known.
 pub(crate) fn may_block(packet: &AqlPacket) -> bool {
     match packet.header().kind() {
-        PacketType::BARRIER_AND | PacketType::BARRIER_OR => packet.0[DEPENDENCIES].iter().any(|&dword| dword != 0),
+        PacketType::BARRIER_AND | PacketType::BARRIER_OR => {
+            packet.0[DEPENDENCIES].iter().any(|&dword| dword != 0)
+        }
         PacketType::VENDOR_SPECIFIC => {
             let format = (packet.0[0] >> 16) as u8;
             format != AMD_FORMAT_BARRIER_VALUE || packet.0[2..4].iter().any(|&dword| dword != 0)

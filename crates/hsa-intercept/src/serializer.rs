@@ -119,7 +119,14 @@ impl Serializer {
 
     /// Removes a queue that was destroyed, with its runs; a grant that it held goes on.
     pub(crate) fn remove_lane(&mut self, lane: Lane) -> Option<Release> {
-        self.lanes[lane.0] = LaneState::default();
+        let release = self.forget_runs(lane);
+        self.lanes[lane.0].in_use = false;
+        release
+    }
+
+    /// Drops all runs of a queue that the runtime stopped; a grant that it held goes on.
+    pub(crate) fn forget_runs(&mut self, lane: Lane) -> Option<Release> {
+        self.lanes[lane.0].waiting.clear();
         if self.granted.as_ref().is_some_and(|(holder, _)| *holder == lane) {
             self.granted = None;
         }
@@ -129,15 +136,16 @@ impl Serializer {
     /// Finds the run for the next kernel of `lane`.
     ///
     /// `obstructed` says that an application packet which may block lies between the lane's previous kernel and
-    /// this one. `reports` says that a packet of its own will retire for this kernel; the run cannot go before it.
-    pub(crate) fn place(&mut self, lane: Lane, obstructed: bool, reports: bool) -> Place {
+    /// this one. A packet will retire for the kernel, and the run cannot go before it; if the kernel's run is
+    /// `covered`, that packet was announced by an earlier call.
+    pub(crate) fn place(&mut self, lane: Lane, obstructed: bool, covered: Option<RunId>) -> Place {
         let other_ready = self.other_is_ready(lane);
         let (run, gate) = match self.last_run(lane) {
             Some((run, granted)) if run.accepts(obstructed, granted && other_ready) => (run, Gate::None),
             _ => self.new_run(lane, obstructed),
         };
         run.kernels += 1;
-        run.outstanding += u32::from(reports);
+        run.outstanding += u32::from(covered != Some(run.id));
         Place { run: run.id, gate }
     }
 
@@ -176,14 +184,10 @@ impl Serializer {
         self.grant_next()
     }
 
-    /// Whether some run waits.
-    pub(crate) fn someone_waits(&self) -> bool {
-        self.lanes.iter().any(|lane| !lane.waiting.is_empty())
-    }
-
     /// Whether no run waits or is granted.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.granted.is_none() && !self.someone_waits()
+    #[cfg(test)]
+    fn is_idle(&self) -> bool {
+        self.granted.is_none() && self.lanes.iter().all(|lane| lane.waiting.is_empty())
     }
 
     fn new_run(&mut self, lane: Lane, obstructed: bool) -> (&mut Run, Gate) {

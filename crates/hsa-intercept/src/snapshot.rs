@@ -20,8 +20,10 @@
 //! context) must not wait, since another hook may be waiting for it in the same way; the old value is kept until
 //! a later swap has waited.
 
+use std::sync::Arc;
+
 use wavescope_core::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
-use wavescope_core::sync::{Arc, Mutex, thread};
+use wavescope_core::sync::{Mutex, thread};
 
 use crate::thread_mark::InsideHook;
 

@@ -8,26 +8,26 @@ fn lanes<const N: usize>(serializer: &mut Serializer) -> [Lane; N] {
 fn one_queue_alone_never_waits() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
-    let first = serializer.place(a, false, true);
+    let first = serializer.place(a, false, None);
     assert_eq!(first.gate, Gate::None);
     for _ in 1..MAX_KERNELS {
-        assert_eq!(serializer.place(a, false, true), first, "the run is extended without a packet");
+        assert_eq!(serializer.place(a, false, None), first, "the run is extended without a packet");
     }
     for _ in 0..MAX_KERNELS {
         assert_eq!(serializer.retired(a, first.run), None);
     }
     assert!(serializer.is_idle());
-    assert_eq!(serializer.place(a, false, true).gate, Gate::None);
+    assert_eq!(serializer.place(a, false, None).gate, Gate::None);
 }
 
 #[test]
 fn second_queue_gets_the_agent_when_the_first_retired() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, true);
-    let on_b = serializer.place(b, false, true);
+    let on_a = serializer.place(a, false, None);
+    let on_b = serializer.place(b, false, None);
     assert_eq!(on_b.gate, Gate::Wait, "an idle, unobstructed queue needs no announcement");
-    assert_eq!(serializer.place(a, false, true).gate, Gate::Wait, "someone is ready: no extension");
+    assert_eq!(serializer.place(a, false, None).gate, Gate::Wait, "someone is ready: no extension");
     assert_eq!(serializer.retired(a, on_a.run), Some(Release(b)));
     assert_eq!(serializer.retired(b, on_b.run), Some(Release(a)));
 }
@@ -37,9 +37,9 @@ fn second_queue_gets_the_agent_when_the_first_retired() {
 fn a_queue_behind_a_barrier_does_not_block_the_queue_that_lifts_it() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, true, true);
+    let on_a = serializer.place(a, true, None);
     assert_eq!(on_a.gate, Gate::AnnounceAndWait);
-    let on_b = serializer.place(b, false, true);
+    let on_b = serializer.place(b, false, None);
     assert_eq!(on_b.gate, Gate::None);
     assert_eq!(serializer.retired(b, on_b.run), None, "A is not ready");
     assert_eq!(serializer.announced(a, on_a.run), Some(Release(a)));
@@ -49,11 +49,11 @@ fn a_queue_behind_a_barrier_does_not_block_the_queue_that_lifts_it() {
 fn an_application_barrier_ends_the_run() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let before = serializer.place(a, false, true);
-    let behind = serializer.place(a, true, true);
+    let before = serializer.place(a, false, None);
+    let behind = serializer.place(a, true, None);
     assert_eq!(behind.gate, Gate::AnnounceAndWait);
     assert_eq!(serializer.retired(a, before.run), None, "what lies behind the barrier is not ready");
-    let on_b = serializer.place(b, false, true);
+    let on_b = serializer.place(b, false, None);
     assert_eq!(on_b.gate, Gate::None);
     assert_eq!(serializer.announced(a, behind.run), None);
     assert_eq!(serializer.retired(b, on_b.run), Some(Release(a)));
@@ -63,9 +63,9 @@ fn an_application_barrier_ends_the_run() {
 fn a_grant_that_must_be_returned_outlasts_retirement_and_takes_no_more_kernels() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
-    let traced = serializer.place(a, false, true);
+    let traced = serializer.place(a, false, None);
     serializer.expect_return(a, traced.run);
-    let next = serializer.place(a, false, true);
+    let next = serializer.place(a, false, None);
     assert_eq!(next.gate, Gate::Wait);
     assert_eq!(serializer.retired(a, traced.run), None);
     assert_eq!(serializer.returned(a, traced.run), Some(Release(a)));
@@ -75,20 +75,20 @@ fn a_grant_that_must_be_returned_outlasts_retirement_and_takes_no_more_kernels()
 fn a_grant_returned_early_reopens_the_run() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
-    let first = serializer.place(a, false, true);
+    let first = serializer.place(a, false, None);
     serializer.expect_return(a, first.run);
     assert_eq!(serializer.returned(a, first.run), None, "its packets have not retired");
-    assert_eq!(serializer.place(a, false, true), Place { run: first.run, gate: Gate::None });
+    assert_eq!(serializer.place(a, false, None), Place { run: first.run, gate: Gate::None });
 }
 
 #[test]
 fn grants_follow_the_order_of_enqueue_among_the_ready() {
     let mut serializer = Serializer::default();
     let [a, b, c] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, true);
-    let on_b = serializer.place(b, true, true);
-    let on_c = serializer.place(c, false, true);
-    let next_a = serializer.place(a, false, true);
+    let on_a = serializer.place(a, false, None);
+    let on_b = serializer.place(b, true, None);
+    let on_c = serializer.place(c, false, None);
+    let next_a = serializer.place(a, false, None);
     assert_eq!(serializer.retired(a, on_a.run), Some(Release(c)), "B came first but is not ready");
     assert_eq!(serializer.announced(b, on_b.run), None);
     assert_eq!(serializer.retired(c, on_c.run), Some(Release(b)), "B came before A's second run");
@@ -101,8 +101,8 @@ fn grants_follow_the_order_of_enqueue_among_the_ready() {
 fn a_destroyed_holder_hands_the_agent_on_and_its_late_events_are_ignored() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, true);
-    let on_b = serializer.place(b, false, true);
+    let on_a = serializer.place(a, false, None);
+    let on_b = serializer.place(b, false, None);
     assert_eq!(serializer.remove_lane(a), Some(Release(b)));
     assert_eq!(serializer.retired(a, on_a.run), None);
     let reused = serializer.add_lane();
@@ -117,7 +117,7 @@ fn work_from_before_serialization_holds_back_the_first_grant() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
     assert_eq!(serializer.set_loose(2), None);
-    assert_eq!(serializer.place(a, false, true).gate, Gate::Wait);
+    assert_eq!(serializer.place(a, false, None).gate, Gate::Wait);
     assert_eq!(serializer.set_loose(1), None);
     assert_eq!(serializer.set_loose(0), Some(Release(a)));
 }
@@ -188,7 +188,7 @@ mod model {
         }
 
         fn enqueue(&mut self, queue: usize, must_return: bool) {
-            let place = self.serializer.place(Lane(queue), self.obstructed[queue], true);
+            let place = self.serializer.place(Lane(queue), self.obstructed[queue], None);
             self.obstructed[queue] = false;
             if must_return {
                 self.serializer.expect_return(Lane(queue), place.run);
@@ -287,4 +287,14 @@ mod model {
             prop_assert!(model.serializer.is_idle());
         }
     }
+}
+
+#[test]
+fn a_packet_that_retires_for_several_kernels_is_counted_once() {
+    let mut serializer = Serializer::default();
+    let [a] = lanes(&mut serializer);
+    let first = serializer.place(a, false, None);
+    assert_eq!(serializer.place(a, false, Some(first.run)), first);
+    assert_eq!(serializer.retired(a, first.run), None);
+    assert!(serializer.is_idle());
 }

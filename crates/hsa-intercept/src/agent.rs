@@ -1,0 +1,126 @@
+//! What interception keeps for one agent.
+
+use std::sync::Arc;
+
+use wavescope_core::AgentId;
+use wavescope_core::sync::Mutex;
+use wavescope_core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::device::{Device, Signal};
+use crate::queue::Queue;
+use crate::serializer::{Lane, Release, Serializer};
+use crate::snapshot::{HookWord, SnapshotCell};
+use crate::subscribers::Snapshot;
+
+/// One agent: its subscribers, its queues, and who may run.
+pub(crate) struct AgentState {
+    pub(crate) id: AgentId,
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) snapshots: SnapshotCell<Snapshot>,
+    /// The application's queues. Its lock is a leaf.
+    queues: Mutex<Vec<Arc<Queue>>>,
+    serialization: Mutex<Serialization>,
+    /// Instrumented dispatches in flight that no run covers.
+    loose: AtomicUsize,
+}
+
+/// The serializer with the signals that perform its effects. Its lock is a leaf.
+#[derive(Debug, Default)]
+pub(crate) struct Serialization {
+    pub(crate) machine: Serializer,
+    /// Gate signal of each lane, once it has one.
+    gates: Vec<Option<Signal>>,
+}
+
+impl AgentState {
+    pub(crate) fn new(id: AgentId, device: Arc<dyn Device>) -> Self {
+        Self {
+            id,
+            device,
+            snapshots: SnapshotCell::empty(),
+            queues: Mutex::new(Vec::new()),
+            serialization: Mutex::new(Serialization::default()),
+            loose: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn add_queue(&self, queue: &Arc<Queue>) {
+        self.queues.lock().push(Arc::clone(queue));
+    }
+
+    pub(crate) fn remove_queue(&self, queue: &Arc<Queue>) {
+        self.queues.lock().retain(|other| !Arc::ptr_eq(other, queue));
+    }
+
+    pub(crate) fn queues(&self) -> Vec<Arc<Queue>> {
+        self.queues.lock().clone()
+    }
+
+    pub(crate) fn add_lane(&self) -> Lane {
+        let mut serialization = self.serialization.lock();
+        let lane = serialization.machine.add_lane();
+        let needed = serialization.gates.len().max(lane.0 + 1);
+        serialization.gates.resize(needed, None);
+        lane
+    }
+
+    pub(crate) fn set_gate(&self, lane: Lane, gate: Signal) {
+        self.serialization.lock().gates[lane.0] = Some(gate);
+    }
+
+    /// Forgets a lane; its gate signal is not touched after this returned.
+    pub(crate) fn remove_lane(&self, lane: Lane) {
+        self.serialize(|machine| machine.remove_lane(lane));
+        self.serialization.lock().gates[lane.0] = None;
+    }
+
+    /// Tells the serializer something and opens the gate that it releases.
+    ///
+    /// The gate is opened under the lock, so that [`remove_lane`](Self::remove_lane) is a point after which nobody
+    /// stores to the signal. It is a signal without an event: the store is one atomic write.
+    pub(crate) fn serialize(&self, tell: impl FnOnce(&mut Serializer) -> Option<Release>) {
+        let mut serialization = self.serialization.lock();
+        let release = tell(&mut serialization.machine);
+        self.open(&serialization, release);
+    }
+
+    /// As [`serialize`](Self::serialize) for a kernel about to be enqueued, with the answer.
+    pub(crate) fn place<T>(&self, place: impl FnOnce(&mut Serializer) -> T) -> T {
+        let mut serialization = self.serialization.lock();
+        let loose = self.loose.load(Ordering::Acquire);
+        let release = serialization.machine.set_loose(loose);
+        self.open(&serialization, release);
+        place(&mut serialization.machine)
+    }
+
+    /// `count` dispatches outside any run are about to be enqueued.
+    pub(crate) fn loosen(&self, count: usize) {
+        self.loose.fetch_add(count, Ordering::AcqRel);
+    }
+
+    /// A dispatch outside any run retired.
+    pub(crate) fn tighten(&self) {
+        if self.loose.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.serialize(|machine| machine.set_loose(0));
+        }
+    }
+
+    fn open(&self, serialization: &Serialization, release: Option<Release>) {
+        let Some(Release(lane)) = release else { return };
+        // A lane that waits has emitted a gate, so it has a signal.
+        if let Some(gate) = serialization.gates[lane.0] {
+            self.device.store(gate, 0);
+        }
+    }
+}
+
+impl std::fmt::Debug for AgentState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentState").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The in-hook words of `queues`.
+pub(crate) fn words(queues: &[Arc<Queue>]) -> impl Iterator<Item = &HookWord> {
+    queues.iter().map(|queue| &queue.word)
+}

@@ -1,0 +1,242 @@
+//! Interception without the API table: agents, their queues, their subscribers.
+//!
+//! # Life of a subscription
+//!
+//! ```text
+//!   subscribe ──▶ asked ──quiesce──▶ silent ──drain──▶ (nothing in flight) ──unsubscribe──▶ forgotten
+//!                 hold on agents      hold stays                                            hold returned
+//! ```
+//!
+//! Each step builds new snapshots under the registry's lock, swaps them in, and waits for the hooks outside of it: a
+//! dispatch callback may itself subscribe or quiesce.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wavescope_core::sync::Mutex;
+use wavescope_core::sync::atomic::{AtomicU64, Ordering};
+use wavescope_core::{
+    AgentId, AqlPacket, Interception, InterceptionError, QueueId, Subscription, SubscriptionId, Token,
+};
+
+use crate::agent::{AgentState, words};
+use crate::device::Device;
+use crate::queue::Queue;
+use crate::reaper::Reaper;
+use crate::snapshot::Swapped;
+use crate::subscribers::{Snapshot, Subscriber};
+use crate::thread_mark::InsideHook;
+
+/// Rewrites the packets of the queues that it is told of, for whoever subscribes.
+#[derive(Debug)]
+pub struct Engine {
+    agents: Vec<Arc<AgentState>>,
+    reaper: Arc<Reaper>,
+    registry: Mutex<Registry>,
+    queues: AtomicU64,
+    dispatches: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct Registry {
+    subscribers: Vec<(Arc<Subscriber>, Asked)>,
+    next: u64,
+    /// The current or last snapshot period of each agent.
+    periods: Vec<Period>,
+    shut_down: bool,
+}
+
+/// Whether a subscriber is asked, or only keeps its hold while its dispatches drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Yes,
+    No,
+}
+
+/// A stretch of time in which an agent has a snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Period {
+    number: u64,
+    active: bool,
+}
+
+/// A queue of the application that the engine rewrites.
+#[derive(Clone, Debug)]
+pub struct QueueHandle {
+    pub(crate) queue: Arc<Queue>,
+}
+
+impl QueueHandle {
+    /// The queue's number.
+    pub fn id(&self) -> QueueId {
+        self.queue.id
+    }
+
+    /// Rewrites a batch whose first packet has index `first` in the application's queue. `write` gets the result in one
+    /// call; it is called also if nobody listens, with `packets` itself.
+    pub fn rewrite(&self, packets: &[AqlPacket], first: u64, mut write: impl FnMut(&[AqlPacket])) {
+        self.queue.rewrite(packets, first, &mut write);
+    }
+
+    /// Waits until nothing that was instrumented on the queue is in flight; `false` if `timeout` passed before.
+    pub fn wait_empty(&self, timeout: Duration) -> bool {
+        self.queue.wait_empty(timeout)
+    }
+}
+
+impl Engine {
+    /// An engine for these agents.
+    pub fn new(device: Arc<dyn Device>, agents: impl IntoIterator<Item = AgentId>) -> Self {
+        let agents: Vec<_> =
+            agents.into_iter().map(|id| Arc::new(AgentState::new(id, Arc::clone(&device)))).collect();
+        let registry = Registry { periods: vec![Period::default(); agents.len()], ..Registry::default() };
+        Self {
+            agents,
+            reaper: Arc::new(Reaper::new(device)),
+            registry: Mutex::new(registry),
+            queues: AtomicU64::new(0),
+            dispatches: Arc::new(AtomicU64::new(0)),
+        }
+    }
+
+    /// Adds a queue that the application created on `agent`; `None` if the agent is not one of ours.
+    pub fn add_queue(&self, agent: AgentId) -> Option<QueueHandle> {
+        let agent = self.agents.iter().find(|state| state.id == agent)?;
+        let id = QueueId(self.queues.fetch_add(1, Ordering::Relaxed) + 1);
+        Some(QueueHandle { queue: Queue::new(id, agent, &self.dispatches) })
+    }
+
+    /// The runtime reported an error and stopped the queue: what is in flight on it is lost.
+    pub fn queue_failed(&self, handle: &QueueHandle) {
+        handle.queue.fail();
+        self.reaper.wake();
+    }
+
+    /// The runtime destroyed the queue: what is in flight on it is lost, and no packet names its signals any more.
+    pub fn queue_destroyed(&self, handle: &QueueHandle) {
+        let queue = &handle.queue;
+        queue.agent.remove_queue(queue);
+        let watched = queue.signals().is_some();
+        queue.mark_destroyed();
+        if watched {
+            self.reaper.wake();
+        } else {
+            queue.release();
+        }
+    }
+
+    /// Ends every subscription and the reaper; what is in flight gets `timeout` to retire. Twice is fine.
+    ///
+    /// # Errors
+    /// [`InterceptionError::DrainTimedOut`] for the first subscription that did not drain; the rest was done.
+    pub fn shut_down(&self, timeout: Duration) -> Result<(), InterceptionError> {
+        let ids: Vec<_> = {
+            let mut registry = self.registry.lock();
+            registry.shut_down = true;
+            registry.subscribers.iter().map(|(subscriber, _)| subscriber.id).collect()
+        };
+        let mut outcome = Ok(());
+        for id in ids {
+            self.quiesce(id)?;
+            outcome = outcome.and(self.drain(id, timeout));
+            self.unsubscribe(id)?;
+        }
+        self.reaper.stop();
+        outcome
+    }
+
+    fn find(&self, id: SubscriptionId) -> Result<Arc<Subscriber>, InterceptionError> {
+        let registry = self.registry.lock();
+        let found = registry.subscribers.iter().find(|(subscriber, _)| subscriber.id == id);
+        found.map(|(subscriber, _)| Arc::clone(subscriber)).ok_or(InterceptionError::UnknownSubscription(id))
+    }
+
+    /// Changes the registry, swaps the snapshots of the agents that `subscriber` covers, and waits for their hooks.
+    fn change(&self, subscriber: &Subscriber, change: impl FnOnce(&mut Registry)) {
+        let swapped: Vec<(&AgentState, Swapped<'_, Snapshot>)> = {
+            let mut registry = self.registry.lock();
+            change(&mut registry);
+            let covered = self.agents.iter().enumerate().filter(|(_, agent)| subscriber.covers(agent.id));
+            covered
+                .map(|(index, agent)| (&**agent, agent.snapshots.swap(self.snapshot(&mut registry, index))))
+                .collect()
+        };
+        for (agent, old) in swapped {
+            old.wait(words(&agent.queues()));
+        }
+    }
+
+    fn snapshot(&self, registry: &mut Registry, agent: usize) -> Option<Arc<Snapshot>> {
+        let id = self.agents[agent].id;
+        let covering = || registry.subscribers.iter().filter(|(subscriber, _)| subscriber.covers(id));
+        let mut asked: Vec<_> = covering()
+            .filter(|(_, asked)| *asked == Asked::Yes)
+            .map(|(subscriber, _)| Arc::clone(subscriber))
+            .collect();
+        asked.sort_by_key(|subscriber| subscriber.subscription.service);
+        let serialize = covering().any(|(subscriber, _)| subscriber.subscription.serialize);
+        let was_active = registry.periods[agent].active;
+        registry.periods[agent].active = !asked.is_empty() || serialize;
+        if !registry.periods[agent].active {
+            return None;
+        }
+        registry.periods[agent].number += u64::from(!was_active);
+        let period = registry.periods[agent].number;
+        Some(Arc::new(Snapshot { asked, serialize, period, reaper: Arc::clone(&self.reaper) }))
+    }
+}
+
+impl Interception for Engine {
+    fn subscribe(&self, subscription: Subscription) -> Result<SubscriptionId, InterceptionError> {
+        if let Err(error) = self.reaper.start() {
+            tracing::error!(%error, "no dispatch can be followed");
+            return Err(InterceptionError::ShutDown);
+        }
+        let id = {
+            let mut registry = self.registry.lock();
+            if registry.shut_down {
+                return Err(InterceptionError::ShutDown);
+            }
+            registry.next += 1;
+            SubscriptionId(registry.next)
+        };
+        let subscriber = Arc::new(Subscriber::new(id, subscription));
+        self.change(&subscriber, |registry| {
+            registry.subscribers.push((Arc::clone(&subscriber), Asked::Yes));
+        });
+        Ok(id)
+    }
+
+    fn quiesce(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
+        let subscriber = self.find(id)?;
+        self.change(&subscriber, |registry| {
+            for (_, asked) in registry.subscribers.iter_mut().filter(|(other, _)| other.id == id) {
+                *asked = Asked::No;
+            }
+        });
+        Ok(())
+    }
+
+    fn drain(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
+        let subscriber = self.find(id)?;
+        // Inside a hook the wait could be for the very batch that this thread has yet to hand over.
+        let timeout = if InsideHook::is_current() { Duration::ZERO } else { timeout };
+        if subscriber.wait_drained(timeout) {
+            return Ok(());
+        }
+        let in_flight = subscriber.in_flight();
+        Err(InterceptionError::DrainTimedOut { subscription: id, in_flight, timeout })
+    }
+
+    fn unsubscribe(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
+        let subscriber = self.find(id)?;
+        self.change(&subscriber, |registry| registry.subscribers.retain(|(other, _)| other.id != id));
+        Ok(())
+    }
+
+    fn return_grant(&self, id: SubscriptionId, token: Token) {
+        let Ok(subscriber) = self.find(id) else { return };
+        let Some((queue, run)) = subscriber.take_grant(token) else { return };
+        queue.agent.serialize(|machine| machine.returned(queue.lane, run));
+    }
+}

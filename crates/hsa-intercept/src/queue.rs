@@ -1,0 +1,224 @@
+//! An application's queue: what its write hook and the reaper share.
+//!
+//! Who touches what:
+//!
+//! * `word` and `scratch`: the hook, one at a time per queue (the runtime holds the queue's lock around it).
+//! * `flight`: hook and reaper, locked for a few moves per batch.
+//! * `signals`: made by the first hook that instruments, read by the reaper, destroyed by the reaper when the queue
+//!   is gone. A queue that nobody measures costs no signal.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wavescope_core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use wavescope_core::sync::{Condvar, Mutex};
+use wavescope_core::{DispatchEvent, DispatchTimes, LossReason, Outcome, QueueId};
+
+use crate::Error;
+use crate::agent::AgentState;
+use crate::device::{Device, Signal, SignalKind};
+use crate::flight::{COUNTER_START, Entry, Flight, Flying};
+use crate::rewrite::Scratch;
+use crate::serializer::Lane;
+use crate::snapshot::HookWord;
+
+/// One queue.
+pub(crate) struct Queue {
+    pub(crate) id: QueueId,
+    pub(crate) agent: Arc<AgentState>,
+    pub(crate) lane: Lane,
+    pub(crate) word: HookWord,
+    pub(crate) scratch: Mutex<Scratch>,
+    pub(crate) flight: Mutex<Flight>,
+    /// Notified when `flight` became empty.
+    emptied: Condvar,
+    signals: Mutex<Option<QueueSignals>>,
+    /// Why the queue takes no more instrumented work, as [`Closed`].
+    closed: AtomicU32,
+    /// Process-wide number of the last dispatch.
+    pub(crate) dispatches: Arc<AtomicU64>,
+}
+
+/// The signals of a queue that is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueSignals {
+    /// Decremented by the last packet of everything of ours.
+    pub(crate) counter: Signal,
+    /// 0 lets the queue's first waiting run pass.
+    pub(crate) gate: Signal,
+}
+
+const OPEN: u32 = 0;
+const FAILED: u32 = 1;
+const DESTROYED: u32 = 2;
+
+impl Queue {
+    pub(crate) fn new(id: QueueId, agent: &Arc<AgentState>, dispatches: &Arc<AtomicU64>) -> Arc<Self> {
+        let queue = Arc::new(Self {
+            id,
+            agent: Arc::clone(agent),
+            lane: agent.add_lane(),
+            word: HookWord::default(),
+            scratch: Mutex::new(Scratch::default()),
+            flight: Mutex::new(Flight::new()),
+            emptied: Condvar::new(),
+            signals: Mutex::new(None),
+            closed: AtomicU32::new(OPEN),
+            dispatches: Arc::clone(dispatches),
+        });
+        agent.add_queue(&queue);
+        queue
+    }
+
+    pub(crate) fn device(&self) -> &dyn Device {
+        &*self.agent.device
+    }
+
+    /// The signals if the queue has been measured.
+    pub(crate) fn signals(&self) -> Option<QueueSignals> {
+        *self.signals.lock()
+    }
+
+    /// Makes the signals of a queue that is measured for the first time.
+    pub(crate) fn make_signals(&self) -> Result<QueueSignals, Error> {
+        let device = self.device();
+        let counter = device.create_signal(COUNTER_START, SignalKind::Interrupt)?;
+        let gate = match device.create_signal(1, SignalKind::GpuOnly) {
+            Ok(gate) => gate,
+            Err(error) => {
+                device.destroy_signal(counter);
+                return Err(error);
+            }
+        };
+        let signals = QueueSignals { counter, gate };
+        *self.signals.lock() = Some(signals);
+        self.agent.set_gate(self.lane, gate);
+        Ok(signals)
+    }
+
+    /// The runtime stopped the queue: nothing on it will complete.
+    pub(crate) fn fail(&self) {
+        self.closed.fetch_max(FAILED, Ordering::AcqRel);
+    }
+
+    /// The runtime destroyed the queue.
+    pub(crate) fn mark_destroyed(&self) {
+        self.closed.fetch_max(DESTROYED, Ordering::AcqRel);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.closed.load(Ordering::Acquire) == OPEN
+    }
+
+    pub(crate) fn is_destroyed(&self) -> bool {
+        self.closed.load(Ordering::Acquire) == DESTROYED
+    }
+
+    /// Waits until nothing of ours is in flight; `false` if `timeout` passed before.
+    pub(crate) fn wait_empty(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        let mut flight = self.flight.lock();
+        while !flight.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let (next, timed_out) = self.emptied.wait_timeout(flight, left);
+            flight = next;
+            if timed_out {
+                return flight.is_empty();
+            }
+        }
+        true
+    }
+
+    /// Publishes what retired since the last call. Only the reaper calls this.
+    pub(crate) fn reap(self: &Arc<Self>, entries: &mut Vec<Entry>, carriers: &mut Vec<Signal>) {
+        let Some(signals) = self.signals() else { return };
+        // Acquire: what the packets wrote is visible before anybody is told.
+        let value = self.device().load(signals.counter);
+        self.flight.lock().retire(value, entries);
+        for entry in entries.drain(..) {
+            self.land(entry, carriers);
+        }
+        if !self.is_open() {
+            self.lose_rest(entries);
+        }
+        let mut flight = self.flight.lock();
+        flight.return_carriers(carriers);
+        if flight.is_empty() {
+            self.emptied.notify_all();
+        }
+    }
+
+    /// Frees what the queue held. The runtime destroyed it, so no packet names its signals any more.
+    pub(crate) fn release(&self) {
+        self.agent.remove_lane(self.lane);
+        let mut carriers = Vec::new();
+        self.flight.lock().take_carriers(usize::MAX, &mut carriers);
+        let signals = self.signals.lock().take();
+        let queue_signals = signals.iter().flat_map(|signals| [signals.counter, signals.gate]);
+        for signal in queue_signals.chain(carriers) {
+            self.device().destroy_signal(signal);
+        }
+    }
+
+    fn land(&self, entry: Entry, carriers: &mut Vec<Signal>) {
+        let agent = &self.agent;
+        match entry {
+            Entry::Announcement(run) => agent.serialize(|machine| machine.announced(self.lane, run)),
+            Entry::EndOfKernels(run) => agent.serialize(|machine| machine.retired(self.lane, run)),
+            Entry::Dispatch(flying) => {
+                let outcome = Outcome::Completed(self.times(&flying));
+                match flying.run {
+                    Some(run) => agent.serialize(|machine| machine.retired(self.lane, run)),
+                    None => agent.tighten(),
+                }
+                self.device().store(flying.carrier, 1);
+                carriers.push(flying.carrier);
+                publish(&flying, outcome);
+            }
+        }
+    }
+
+    fn times(&self, flying: &Flying) -> DispatchTimes {
+        let Some(times) = self.device().dispatch_times(self.agent.id, flying.carrier) else {
+            return DispatchTimes::default();
+        };
+        let latest = self.device().now_ns().max(flying.enqueued_ns);
+        let clamp = |time: u64| time.clamp(flying.enqueued_ns, latest);
+        DispatchTimes { start_ns: clamp(times.start_ns), end_ns: clamp(times.end_ns) }
+    }
+
+    /// Closes what will never retire. Its carriers may still be written by a stopped queue: they are given up.
+    fn lose_rest(&self, entries: &mut Vec<Entry>) {
+        self.flight.lock().abandon(entries);
+        let reason = if self.is_destroyed() { LossReason::QueueDestroyed } else { LossReason::QueueError };
+        for entry in entries.drain(..) {
+            let Entry::Dispatch(flying) = entry else { continue };
+            if flying.run.is_none() {
+                self.agent.tighten();
+            }
+            for part in flying.uses.iter().flatten() {
+                let _ = part.subscriber.take_grant(part.token);
+            }
+            if self.is_destroyed() {
+                self.device().destroy_signal(flying.carrier);
+            }
+            publish(&flying, Outcome::Lost(reason));
+        }
+        self.agent.serialize(|machine| machine.forget_runs(self.lane));
+    }
+}
+
+/// Tells everyone who instrumented a dispatch how it ended.
+fn publish(flying: &Flying, outcome: Outcome) {
+    for part in flying.uses.iter().flatten() {
+        let event = DispatchEvent::Retired { token: part.token, outcome };
+        part.subscriber.subscription.subscriber.publish(event);
+        part.subscriber.landed();
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("id", &self.id).field("agent", &self.agent.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,351 @@
+//! The write hook's work: from the application's batch to what goes into the ring.
+//!
+//! Around one instrumented kernel, in this order:
+//!
+//! | packet | barrier bit | completion signal |
+//! |---|---|---|
+//! | announcement, only behind an application packet that may block | yes | retire counter |
+//! | gate, only if the agent must be waited for | yes | gate signal (0 → −1) |
+//! | *before* packets of each service, in service order | as the service says; the first also if something unordered of the queue may still run | as the service says |
+//! | the kernel, otherwise untouched | yes, if anything was inserted before it or the agent is serialized | time carrier |
+//! | forward, only if the application gave a signal | yes | the application's |
+//! | *after* packets, services in reverse order (programs nest) | last one: yes | last one: retire counter |
+//!
+//! The forward stands before the read-back, so the application goes on while counters are read. Without *after*
+//! packets an empty barrier completes the retire counter. A kernel that all subscribers declined only gets the
+//! barrier bit, and only if the agent is serialized; behind adjacent ones stands one empty barrier that retires,
+//! or, where the last has no signal of its own, that kernel retires itself.
+
+use std::sync::Arc;
+
+use wavescope_core::sync::atomic::Ordering;
+use wavescope_core::{
+    Answer, AqlPacket, Dispatch, DispatchEvent, DispatchId, Grant, PacketType, ProgramSink,
+};
+
+use crate::device::{Signal, SignalKind};
+use crate::flight::{Entry, Flying, Use};
+use crate::packets::{barrier, kernel_fields, may_block};
+use crate::queue::{Queue, QueueSignals};
+use crate::serializer::{Gate, RunId};
+use crate::subscribers::Snapshot;
+use crate::thread_mark::current_thread;
+
+/// What the hook of one queue keeps from batch to batch, so that it allocates only until it is warm.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    out: Vec<AqlPacket>,
+    before: Vec<AqlPacket>,
+    after: [Vec<AqlPacket>; 2],
+    entries: Vec<Entry>,
+    carriers: Vec<Signal>,
+    /// The snapshot period in which the two flags below were kept; 0 for none.
+    period: u64,
+    /// An application packet that may block lies behind the last kernel.
+    obstructed: bool,
+    /// Everything in the queue so far ends before the next packet starts.
+    ordered: bool,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            out: Vec::new(),
+            before: Vec::new(),
+            after: [Vec::new(), Vec::new()],
+            entries: Vec::new(),
+            carriers: Vec::new(),
+            period: 0,
+            obstructed: false,
+            ordered: false,
+        }
+    }
+}
+
+impl Queue {
+    /// Rewrites one batch, `first` being the index of its first packet in the application's queue, and hands the result to
+    /// `write`, once.
+    ///
+    /// With nobody subscribed to the agent this is one load, and `write` gets `packets` itself.
+    pub(crate) fn rewrite(
+        self: &Arc<Self>,
+        packets: &[AqlPacket],
+        first: u64,
+        write: &mut dyn FnMut(&[AqlPacket]),
+    ) {
+        let Some(snapshot) = self.agent.snapshots.read(&self.word) else { return write(packets) };
+        if !self.is_open() {
+            return write(packets);
+        }
+        let Some(signals) = self.signals().or_else(|| self.first_signals(&snapshot)) else {
+            return write(packets);
+        };
+        let mut scratch = self.scratch.lock();
+        scratch.begin(&snapshot, first);
+        Rewriter {
+            queue: self,
+            snapshot: &snapshot,
+            signals,
+            scratch: &mut scratch,
+            tail: None,
+            now_ns: None,
+        }
+        .batch(packets);
+        write(&scratch.out);
+        scratch.out.clear();
+    }
+
+    /// Without signals the batch goes through as it is: the application runs, nobody is asked.
+    fn first_signals(self: &Arc<Self>, snapshot: &Snapshot) -> Option<QueueSignals> {
+        let signals = self.make_signals().ok()?;
+        snapshot.reaper.watch(self);
+        Some(signals)
+    }
+}
+
+impl Scratch {
+    fn begin(&mut self, snapshot: &Snapshot, first: u64) {
+        if self.period != snapshot.period {
+            self.period = snapshot.period;
+            // What went through unseen may still run, and may block.
+            (self.obstructed, self.ordered) = (first > 0, first == 0);
+        }
+    }
+}
+
+/// One batch under way.
+struct Rewriter<'a> {
+    queue: &'a Arc<Queue>,
+    snapshot: &'a Snapshot,
+    signals: QueueSignals,
+    scratch: &'a mut Scratch,
+    /// The run that covers declined kernels at the end of what was emitted; it still needs a packet that retires.
+    tail: Option<RunId>,
+    /// When the batch was enqueued, asked once.
+    now_ns: Option<u64>,
+}
+
+/// What the subscribers want with one kernel.
+struct Answers {
+    dispatch: DispatchId,
+    uses: [Option<Use>; 2],
+    carrier: Option<Signal>,
+    /// Someone wants it serialized.
+    serialize: bool,
+}
+
+impl Rewriter<'_> {
+    fn batch(&mut self, packets: &[AqlPacket]) {
+        let kernels = packets.iter().filter(|packet| is_kernel(packet)).count();
+        if !self.snapshot.asked.is_empty() {
+            self.queue.flight.lock().take_carriers(kernels, &mut self.scratch.carriers);
+        }
+        for packet in packets {
+            if is_kernel(packet) { self.kernel(packet) } else { self.other(packet) }
+        }
+        self.end_tail();
+        let loose = self.scratch.entries.iter().filter(|entry| is_loose(entry)).count();
+        if loose > 0 {
+            self.queue.agent.loosen(loose);
+        }
+        // In the list before the packets are visible: the counter never falls further than the list reaches.
+        let mut flight = self.queue.flight.lock();
+        flight.push_all(&mut self.scratch.entries);
+        flight.return_carriers(&mut self.scratch.carriers);
+    }
+
+    fn other(&mut self, packet: &AqlPacket) {
+        if may_block(packet) {
+            // Before it: what it waits for may need the agent that our kernels hold.
+            self.end_tail();
+            self.scratch.obstructed = true;
+        }
+        let header = packet.header();
+        let waits_for_all = matches!(header.kind(), PacketType::BARRIER_AND | PacketType::BARRIER_OR);
+        self.scratch.ordered = waits_for_all && header.barrier();
+        self.scratch.out.push(*packet);
+    }
+
+    fn kernel(&mut self, packet: &AqlPacket) {
+        let answers = self.ask(packet);
+        let run = (self.snapshot.serialize && answers.serialize).then(|| self.place(&answers));
+        match answers.carrier {
+            Some(carrier) => self.instrumented(packet, answers, carrier, run),
+            None => self.declined(packet, run),
+        }
+    }
+
+    fn ask(&mut self, packet: &AqlPacket) -> Answers {
+        let mut answers =
+            Answers { dispatch: DispatchId(0), uses: [None, None], carrier: None, serialize: false };
+        // Before anybody is asked: who answered would wait for a dispatch that nobody can follow.
+        let Some(carrier) = self.carrier() else {
+            answers.serialize = true;
+            return answers;
+        };
+        answers.dispatch = DispatchId(self.queue.dispatches.fetch_add(1, Ordering::Relaxed) + 1);
+        let dispatch = self.describe(packet, answers.dispatch);
+        let mut free = 0;
+        for subscriber in &self.snapshot.asked {
+            let Some(after) = self.scratch.after.get_mut(free) else { break };
+            let (before_length, before) = (self.scratch.before.len(), &mut self.scratch.before);
+            let service = &subscriber.subscription.subscriber;
+            match service.enqueue(&dispatch, &mut ProgramSink::new(before, after)) {
+                Answer::Instrument { token, grant } => {
+                    answers.uses[free] = Some(Use { subscriber: Arc::clone(subscriber), token, grant });
+                    answers.serialize = true;
+                    free += 1;
+                }
+                answer @ (Answer::Decline | Answer::Ignore) => {
+                    before.truncate(before_length);
+                    after.clear();
+                    answers.serialize |= answer == Answer::Decline;
+                }
+            }
+        }
+        if free > 0 {
+            answers.carrier = Some(carrier);
+        } else {
+            self.scratch.carriers.push(carrier);
+        }
+        answers
+    }
+
+    fn describe(&self, packet: &AqlPacket, id: DispatchId) -> Dispatch {
+        let fields = kernel_fields(packet);
+        Dispatch {
+            id,
+            agent: self.queue.agent.id,
+            queue: self.queue.id,
+            kernel_object: fields.kernel_object,
+            grid: fields.grid,
+            workgroup: fields.workgroup,
+            private_segment_bytes: fields.private_segment_bytes,
+            group_segment_bytes: fields.group_segment_bytes,
+            thread: current_thread(),
+        }
+    }
+
+    /// A free carrier, or a new one until enough are there.
+    fn carrier(&mut self) -> Option<Signal> {
+        if self.snapshot.asked.is_empty() {
+            return None;
+        }
+        let device = self.queue.device();
+        self.scratch.carriers.pop().or_else(|| device.create_signal(1, SignalKind::GpuOnly).ok())
+    }
+
+    /// Finds the run of a kernel and emits what it has to wait for.
+    fn place(&mut self, answers: &Answers) -> RunId {
+        let lane = self.queue.lane;
+        let (obstructed, covered) = (self.scratch.obstructed, self.tail);
+        let returns = answers.uses.iter().flatten().filter(|part| part.grant == Grant::UntilReturned).count();
+        let place = self.queue.agent.place(|machine| {
+            let place = machine.place(lane, obstructed, covered);
+            for _ in 0..returns {
+                machine.expect_return(lane, place.run);
+            }
+            place
+        });
+        self.scratch.obstructed = false;
+        if self.tail.is_some_and(|run| run != place.run) {
+            self.end_tail();
+        }
+        if place.gate == Gate::AnnounceAndWait {
+            self.scratch.out.push(barrier(0, self.signals.counter.0));
+            self.scratch.entries.push(Entry::Announcement(place.run));
+        }
+        if place.gate != Gate::None {
+            let gate = self.signals.gate.0;
+            self.scratch.out.push(barrier(gate, gate));
+            self.scratch.ordered = true;
+        }
+        place.run
+    }
+
+    fn instrumented(&mut self, packet: &AqlPacket, answers: Answers, carrier: Signal, run: Option<RunId>) {
+        let scratch = &mut *self.scratch;
+        if let (Some(first), false) = (scratch.before.first_mut(), scratch.ordered) {
+            first.set_header(first.header().with_barrier());
+        }
+        let mut kernel = *packet;
+        kernel.set_completion_signal(carrier.0);
+        if run.is_some() || !scratch.before.is_empty() {
+            kernel.set_header(kernel.header().with_barrier());
+        }
+        scratch.out.append(&mut scratch.before);
+        scratch.out.push(kernel);
+        if packet.completion_signal() != 0 {
+            scratch.out.push(barrier(0, packet.completion_signal()));
+        }
+        let has_after = scratch.after.iter().any(|packets| !packets.is_empty());
+        let [outer, inner] = &mut scratch.after;
+        scratch.out.append(inner);
+        scratch.out.append(outer);
+        retire_with(&mut scratch.out, has_after, self.signals.counter);
+        scratch.ordered = true;
+        // The run's declined kernels in front of it retire with it.
+        self.tail = None;
+        self.fly(packet, answers, carrier, run);
+    }
+
+    /// Lists an instrumented dispatch as in flight and tells who instrumented it.
+    fn fly(&mut self, packet: &AqlPacket, answers: Answers, carrier: Signal, run: Option<RunId>) {
+        let dispatch = self.describe(packet, answers.dispatch);
+        for part in answers.uses.iter().flatten() {
+            if let (Grant::UntilReturned, Some(run)) = (part.grant, run) {
+                part.subscriber.owe_grant(part.token, self.queue, run);
+            }
+            part.subscriber.took_off();
+            let event = DispatchEvent::Dispatched { token: part.token, dispatch };
+            part.subscriber.subscription.subscriber.publish(event);
+        }
+        let enqueued_ns = self.now_ns();
+        let flying = Flying { carrier, enqueued_ns, run, uses: answers.uses };
+        self.scratch.entries.push(Entry::Dispatch(flying));
+    }
+
+    fn declined(&mut self, packet: &AqlPacket, run: Option<RunId>) {
+        let mut kernel = *packet;
+        if let Some(run) = run {
+            kernel.set_header(kernel.header().with_barrier());
+            self.tail = Some(run);
+        }
+        self.scratch.out.push(kernel);
+        self.scratch.ordered = false;
+    }
+
+    /// Lets declined kernels at the end of what was emitted retire.
+    fn end_tail(&mut self) {
+        let Some(run) = self.tail.take() else { return };
+        let counter = self.signals.counter;
+        let last = self.scratch.out.last();
+        let silent = last.is_some_and(|last| is_kernel(last) && last.completion_signal() == 0);
+        retire_with(&mut self.scratch.out, silent, counter);
+        self.scratch.ordered |= !silent;
+        self.scratch.entries.push(Entry::EndOfKernels(run));
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        *self.now_ns.get_or_insert_with(|| self.queue.device().now_ns())
+    }
+}
+
+/// Makes the last packet of `out` retire, or an empty barrier behind it.
+fn retire_with(out: &mut Vec<AqlPacket>, last: bool, counter: Signal) {
+    match out.last_mut() {
+        Some(packet) if last => {
+            packet.set_completion_signal(counter.0);
+            packet.set_header(packet.header().with_barrier());
+        }
+        _ => out.push(barrier(0, counter.0)),
+    }
+}
+
+fn is_kernel(packet: &AqlPacket) -> bool {
+    packet.header().kind() == PacketType::KERNEL_DISPATCH
+}
+
+fn is_loose(entry: &Entry) -> bool {
+    matches!(entry, Entry::Dispatch(Flying { run: None, .. }))
+}

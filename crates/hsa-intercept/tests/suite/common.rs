@@ -1,0 +1,350 @@
+//! A scripted device: signals in a map, and queues that execute packets when the test says so.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use wavescope_core::{
+    AgentId, Answer, AqlPacket, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, DispatchTimes, Fence,
+    Grant, LossReason, Outcome, PacketHeader, PacketType, ProgramSink, Service, Subscription, Token,
+};
+use wavescope_hsa_intercept::{Device, Engine, Error, QueueHandle, Signal, SignalKind, Wait};
+
+pub(crate) const AGENT: AgentId = AgentId(0);
+pub(crate) const OTHER_AGENT: AgentId = AgentId(1);
+
+#[derive(Default)]
+struct Signals {
+    values: HashMap<u64, i64>,
+    kinds: HashMap<u64, SignalKind>,
+    times: HashMap<u64, DispatchTimes>,
+    next: u64,
+    peak: usize,
+    refuse: bool,
+    now_ns: u64,
+}
+
+/// The runtime in the tests' hands.
+#[derive(Default)]
+pub(crate) struct FakeDevice {
+    signals: Mutex<Signals>,
+    changed: Condvar,
+}
+
+impl FakeDevice {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// Signals that exist.
+    pub(crate) fn live(&self) -> usize {
+        self.signals.lock().unwrap().values.len()
+    }
+
+    /// The most signals that ever existed at a time.
+    pub(crate) fn peak(&self) -> usize {
+        self.signals.lock().unwrap().peak
+    }
+
+    /// Signals with an event that exist.
+    pub(crate) fn live_interrupts(&self) -> usize {
+        self.signals.lock().unwrap().kinds.values().filter(|&&kind| kind == SignalKind::Interrupt).count()
+    }
+
+    /// Makes signal creation fail, or work again.
+    pub(crate) fn refuse_signals(&self, refuse: bool) {
+        self.signals.lock().unwrap().refuse = refuse;
+    }
+
+    pub(crate) fn set_now(&self, now_ns: u64) {
+        self.signals.lock().unwrap().now_ns = now_ns;
+    }
+
+    pub(crate) fn value(&self, signal: u64) -> i64 {
+        self.signals.lock().unwrap().values[&signal]
+    }
+
+    pub(crate) fn add(&self, signal: u64, by: i64) {
+        if signal == 0 {
+            return;
+        }
+        let mut signals = self.signals.lock().unwrap();
+        *signals.values.get_mut(&signal).expect("a packet names a signal that does not exist") += by;
+        drop(signals);
+        self.changed.notify_all();
+    }
+
+    fn set_times(&self, signal: u64, times: DispatchTimes) {
+        self.signals.lock().unwrap().times.insert(signal, times);
+    }
+
+    /// A signal of the application.
+    pub(crate) fn app_signal(&self, value: i64) -> u64 {
+        self.create_signal(value, SignalKind::Interrupt).unwrap().0
+    }
+}
+
+impl Device for FakeDevice {
+    fn create_signal(&self, initial: i64, kind: SignalKind) -> Result<Signal, Error> {
+        let mut signals = self.signals.lock().unwrap();
+        if signals.refuse {
+            return Err(Error::MissingEntry { call: "refused by the test" });
+        }
+        signals.next += 0x40;
+        let handle = signals.next;
+        signals.values.insert(handle, initial);
+        signals.kinds.insert(handle, kind);
+        signals.peak = signals.peak.max(signals.values.len());
+        Ok(Signal(handle))
+    }
+
+    fn destroy_signal(&self, signal: Signal) {
+        let mut signals = self.signals.lock().unwrap();
+        signals.values.remove(&signal.0).expect("destroyed twice");
+        signals.kinds.remove(&signal.0);
+    }
+
+    fn load(&self, signal: Signal) -> i64 {
+        self.signals.lock().unwrap().values[&signal.0]
+    }
+
+    fn store(&self, signal: Signal, value: i64) {
+        *self.signals.lock().unwrap().values.get_mut(&signal.0).expect("a store to a dead signal") = value;
+        self.changed.notify_all();
+    }
+
+    fn wait_any(&self, waits: &[Wait], timeout: Duration) {
+        let signals = self.signals.lock().unwrap();
+        let pending =
+            |signals: &mut Signals| waits.iter().all(|wait| signals.values[&wait.signal.0] >= wait.below);
+        drop(self.changed.wait_timeout_while(signals, timeout, pending).unwrap());
+    }
+
+    fn dispatch_times(&self, _agent: AgentId, signal: Signal) -> Option<DispatchTimes> {
+        self.signals.lock().unwrap().times.get(&signal.0).copied()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.signals.lock().unwrap().now_ns
+    }
+}
+
+/// One executed packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    Kernel(u64),
+    Vendor(u32),
+    Barrier,
+}
+
+/// A queue of the application with the packets that interception wrote into it.
+pub(crate) struct FakeQueue {
+    pub(crate) handle: QueueHandle,
+    device: Arc<FakeDevice>,
+    index: Mutex<u64>,
+    ring: Mutex<VecDeque<AqlPacket>>,
+    pub(crate) ran: Mutex<Vec<Ran>>,
+}
+
+impl FakeQueue {
+    pub(crate) fn new(engine: &Engine, device: &Arc<FakeDevice>, agent: AgentId) -> Self {
+        Self {
+            handle: engine.add_queue(agent).unwrap(),
+            device: Arc::clone(device),
+            index: Mutex::new(0),
+            ring: Mutex::new(VecDeque::new()),
+            ran: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Submits a batch as the application would; returns what went into the ring.
+    pub(crate) fn submit(&self, packets: &[AqlPacket]) -> Vec<AqlPacket> {
+        let mut index = self.index.lock().unwrap();
+        let mut written = Vec::new();
+        let mut calls = 0;
+        self.handle.rewrite(packets, *index, |batch| {
+            calls += 1;
+            written.extend_from_slice(batch);
+            self.ring.lock().unwrap().extend(batch);
+        });
+        assert_eq!(calls, 1, "one writer call per hook call");
+        *index += packets.len() as u64;
+        written
+    }
+
+    /// Executes packets until one has to wait or none is left. Returns how many ran.
+    pub(crate) fn run(&self) -> usize {
+        self.run_at_most(usize::MAX)
+    }
+
+    pub(crate) fn run_at_most(&self, limit: usize) -> usize {
+        let mut count = 0;
+        while count < limit {
+            let mut ring = self.ring.lock().unwrap();
+            let Some(&packet) = ring.front() else { break };
+            if !self.execute(&packet) {
+                break;
+            }
+            ring.pop_front();
+            count += 1;
+        }
+        count
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.lock().unwrap().is_empty()
+    }
+
+    fn execute(&self, packet: &AqlPacket) -> bool {
+        let ran = match packet.header().kind() {
+            PacketType::BARRIER_AND => {
+                let dependencies = (0..5).map(|n| u64_at(packet, 2 + 2 * n)).filter(|&signal| signal != 0);
+                if dependencies.into_iter().any(|signal| self.device.value(signal) != 0) {
+                    return false;
+                }
+                Ran::Barrier
+            }
+            PacketType::KERNEL_DISPATCH => {
+                let kernel = u64_at(packet, 8);
+                self.device.set_times(
+                    packet.completion_signal(),
+                    DispatchTimes { start_ns: kernel * 10, end_ns: kernel * 10 + 5 },
+                );
+                Ran::Kernel(kernel)
+            }
+            PacketType::VENDOR_SPECIFIC => Ran::Vendor(packet.0[4]),
+            other => panic!("{other:?} in the ring"),
+        };
+        self.ran.lock().unwrap().push(ran);
+        self.device.add(packet.completion_signal(), -1);
+        true
+    }
+}
+
+pub(crate) fn u64_at(packet: &AqlPacket, dword: usize) -> u64 {
+    u64::from(packet.0[dword]) | u64::from(packet.0[dword + 1]) << 32
+}
+
+/// A kernel dispatch packet: no barrier bit, agent acquire, system release.
+pub(crate) fn kernel(object: u64, signal: u64) -> AqlPacket {
+    let mut packet = AqlPacket([0; 16]);
+    packet.set_header(PacketHeader::new(PacketType::KERNEL_DISPATCH, false, Fence::Agent, Fence::System));
+    packet.0[0] |= 1 << 16;
+    packet.0[1] = 64 | 1 << 16;
+    packet.0[2] = 1;
+    (packet.0[3], packet.0[4], packet.0[5]) = (1024, 1, 1);
+    packet.0[8] = object as u32;
+    packet.0[9] = (object >> 32) as u32;
+    packet.set_completion_signal(signal);
+    packet
+}
+
+/// A barrier-AND of the application on `dependency`.
+pub(crate) fn app_barrier(dependency: u64) -> AqlPacket {
+    let mut packet = AqlPacket([0; 16]);
+    packet.set_header(PacketHeader::new(PacketType::BARRIER_AND, true, Fence::None, Fence::None));
+    packet.0[2] = dependency as u32;
+    packet
+}
+
+/// A PM4 packet of a program, told apart by `mark`.
+pub(crate) fn vendor(mark: u32, barrier: bool) -> AqlPacket {
+    let mut packet = AqlPacket([0; 16]);
+    packet.set_header(PacketHeader::new(PacketType::VENDOR_SPECIFIC, barrier, Fence::System, Fence::System));
+    packet.0[0] |= 1 << 16;
+    packet.0[4] = mark;
+    packet
+}
+
+pub(crate) const START: u32 = 1;
+pub(crate) const READ: u32 = 2;
+pub(crate) const STOP: u32 = 3;
+
+/// What a [`FakeService`] does with a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    Count,
+    CountAndHold,
+    Decline,
+    Ignore,
+}
+
+/// A service that wraps kernels into start, read and stop packets.
+pub(crate) struct FakeService {
+    plan: Box<dyn Fn(&Dispatch) -> Plan + Send + Sync>,
+    tokens: Mutex<u32>,
+    pub(crate) events: Mutex<Vec<DispatchEvent>>,
+}
+
+impl FakeService {
+    pub(crate) fn new(plan: impl Fn(&Dispatch) -> Plan + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { plan: Box::new(plan), tokens: Mutex::new(0), events: Mutex::new(Vec::new()) })
+    }
+
+    pub(crate) fn subscription(self: &Arc<Self>, agents: &[AgentId], serialize: bool) -> Subscription {
+        let subscriber: Arc<dyn DispatchSubscriber> = Arc::<Self>::clone(self);
+        Subscription {
+            context: ContextId(1),
+            service: Service::DispatchCounting,
+            agents: agents.to_vec(),
+            serialize,
+            subscriber,
+        }
+    }
+
+    pub(crate) fn dispatched(&self) -> Vec<Dispatch> {
+        let events = self.events.lock().unwrap();
+        let dispatched = events.iter().filter_map(|event| match event {
+            DispatchEvent::Dispatched { dispatch, .. } => Some(*dispatch),
+            DispatchEvent::Retired { .. } => None,
+        });
+        dispatched.collect()
+    }
+
+    pub(crate) fn lost(&self) -> Vec<LossReason> {
+        let events = self.events.lock().unwrap();
+        let lost = events.iter().filter_map(|event| match event {
+            DispatchEvent::Retired { outcome: Outcome::Lost(reason), .. } => Some(*reason),
+            _ => None,
+        });
+        lost.collect()
+    }
+
+    pub(crate) fn retired(&self) -> usize {
+        self.events.lock().unwrap().iter().filter(|e| matches!(e, DispatchEvent::Retired { .. })).count()
+    }
+}
+
+impl DispatchSubscriber for FakeService {
+    fn enqueue(&self, dispatch: &Dispatch, sink: &mut ProgramSink<'_>) -> Answer {
+        let plan = (self.plan)(dispatch);
+        match plan {
+            Plan::Decline => return Answer::Decline,
+            Plan::Ignore => return Answer::Ignore,
+            Plan::Count | Plan::CountAndHold => {}
+        }
+        sink.before(&vendor(START, false));
+        sink.after(&vendor(READ, true));
+        sink.after(&vendor(STOP, true));
+        let mut tokens = self.tokens.lock().unwrap();
+        *tokens += 1;
+        let grant = if plan == Plan::CountAndHold { Grant::UntilReturned } else { Grant::UntilRetired };
+        Answer::Instrument { token: Token { index: *tokens, generation: 0 }, grant }
+    }
+
+    fn publish(&self, event: DispatchEvent) {
+        self.events.lock().unwrap().push(event);
+    }
+}
+
+/// Runs every queue until all rings are empty, giving the reaper time; fails after ten seconds.
+pub(crate) fn run_all(queues: &[&FakeQueue]) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while queues.iter().any(|queue| !queue.is_empty()) {
+        for queue in queues {
+            queue.run();
+        }
+        assert!(std::time::Instant::now() < deadline, "the queues are stuck");
+        std::thread::yield_now();
+    }
+}

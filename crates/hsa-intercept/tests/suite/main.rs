@@ -1,0 +1,6 @@
+//! Interception on a scripted device: what is emitted, what retires, who runs.
+
+mod common;
+mod emission;
+mod retirement;
+mod serialization;
