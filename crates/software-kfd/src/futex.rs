@@ -1,0 +1,101 @@
+//! Waiting and waking on a 32-bit word, without the standard library: usable where its locks are not.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::errno;
+
+/// Sleeps while `word` is `expected`, until woken or until `timeout`. Returns early on a signal; callers look again.
+pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
+    let spec = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs().min(i64::MAX as u64) as i64,
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    });
+    let spec = spec.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let before = errno::get();
+    // SAFETY: `word` outlives the call and `spec` is null or points at a timespec on this stack frame; FUTEX_WAIT
+    // only reads both.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT_PRIVATE, expected, spec) };
+    errno::set(before);
+}
+
+/// Wakes everyone who sleeps on `word`.
+pub(crate) fn wake_all(word: &AtomicU32) {
+    let before = errno::get();
+    // SAFETY: `word` is a valid address; FUTEX_WAKE does not write it.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE_PRIVATE, i32::MAX) };
+    errno::set(before);
+}
+
+/// A lock for a few instructions' worth of static data.
+pub(crate) struct Lock(AtomicU32);
+
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const CONTENDED: u32 = 2;
+
+impl Lock {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    /// Takes the lock; it is given back when the guard goes.
+    pub(crate) fn lock(&self) -> LockGuard<'_> {
+        if self.0.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
+                wait(&self.0, CONTENDED, None);
+            }
+        }
+        LockGuard(self)
+    }
+}
+
+/// Holds a [`Lock`].
+pub(crate) struct LockGuard<'a>(&'a Lock);
+
+impl Drop for LockGuard<'_> {
+    fn drop(&mut self) {
+        if self.0.0.swap(FREE, Ordering::Release) == CONTENDED {
+            wake_all(&self.0.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    #[test]
+    fn lock_keeps_increments_of_two_threads_apart() {
+        static LOCK: Lock = Lock::new();
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let add = || {
+            for _ in 0..20_000 {
+                let _guard = LOCK.lock();
+                // Not one atomic step on purpose: without the lock some increments are lost.
+                COUNT.store(COUNT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(add);
+            scope.spawn(add);
+        });
+        assert_eq!(COUNT.load(Ordering::Relaxed), 40_000);
+    }
+
+    #[test]
+    fn wait_returns_at_once_when_the_word_has_changed() {
+        let word = AtomicU32::new(1);
+        wait(&word, 0, None);
+    }
+
+    #[test]
+    fn wait_keeps_errno() {
+        errno::set(77);
+        wait(&AtomicU32::new(1), 0, Some(Duration::ZERO));
+        assert_eq!(errno::get(), 77);
+    }
+}
