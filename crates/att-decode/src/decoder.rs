@@ -2,7 +2,8 @@
 
 use crate::emit::{Emitter, Wanted};
 use crate::error::Error;
-use crate::generation::Generation;
+use crate::generation::{Generation, first_word};
+use crate::gfx9::Gfx9Decoder;
 use crate::rdna::RdnaDecoder;
 use crate::record::{RecordKind, RecordSet, RecordSink};
 use crate::session::{Outside, Session};
@@ -55,7 +56,14 @@ impl<S: InstructionSource> Decoder<S> {
             emitter: Emitter::new(sink, wanted),
         };
         if generation == Generation::Gfx9 {
-            return Err(Error::NotImplemented);
+            if chunk.len() == Generation::HEADER_BYTES {
+                return Err(Error::EmptyGfx9);
+            }
+            out.tell_gfxip(generation.gfxip());
+            let mut decoder = Gfx9Decoder::new(first_word(chunk)?, &out);
+            decoder.run(chunk, 0, true, &mut out)?;
+            decoder.finish(&mut out);
+            return Ok(());
         }
         out.tell_gfxip(generation.gfxip());
         let mut decoder = RdnaDecoder::new(generation, &out);

@@ -5,6 +5,7 @@ mod decoder;
 mod emit;
 mod error;
 mod generation;
+mod gfx9;
 pub mod jsonl;
 mod occupancy;
 mod program;

@@ -1,5 +1,6 @@
 //! Steps through a gfx9 stream token by token, in stream order.
 
+use super::entry::Entry;
 use super::iter::Token;
 use super::kind::TokenKind;
 use super::tables::GFX9;
@@ -10,6 +11,12 @@ pub(crate) const GFX9_CLOCKS_PER_TICK: i64 = 4;
 
 /// Times are kept in 49 bits.
 pub(crate) const GFX9_TIME_MASK: i64 = (1 << 49) - 1;
+
+/// Entry of the token that begins with these bits.
+#[inline(always)]
+pub(crate) fn entry(raw: u64) -> Entry {
+    GFX9[usize::from(raw as u8)]
+}
 
 /// Position and clock in a gfx9 stream.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +46,7 @@ impl Gfx9Cursor {
             let kind = TokenKind::SwHeader;
             return Some(Token { kind, bits: 64, high: 0, bit_offset, time: 0, raw });
         }
-        let entry = GFX9[usize::from(raw as u8)];
+        let entry = entry(raw);
         self.byte += usize::from(entry.step) / 8;
         self.time += GFX9_CLOCKS_PER_TICK * entry.delta(raw);
         let time = self.time & GFX9_TIME_MASK;
@@ -51,6 +58,6 @@ impl Gfx9Cursor {
 #[cold]
 pub(crate) fn cut_off(data: &[u8], byte: usize) -> Option<u64> {
     let raw = load16_padded(data, byte) as u64;
-    let needed = usize::from(GFX9[usize::from(raw as u8)].step) / 8;
+    let needed = usize::from(entry(raw).step) / 8;
     (data.len().saturating_sub(byte) >= needed).then_some(raw)
 }

@@ -1,0 +1,417 @@
+//! What each gfx9 token does to the state of a chunk.
+
+use super::clock::Clock;
+use super::perf::PerfLog;
+use super::wave::{Gfx9Wave, Status};
+use crate::bits::bits;
+use crate::emit::Block;
+use crate::error::Error;
+use crate::occupancy::{OccupancyLog, Running};
+use crate::program::{
+    CLOCK_REGISTER, ComputeRegister, GFX9_AS_VERSION, MARKER_REGISTER, Program, Queue, Word,
+};
+use crate::record::{
+    Event, EventFlags, EventKind, Info, Loss, LossKind, Occupancy, OccupancyTags, Pc, PerfEvent,
+    RealtimeSample, Record, RecordKind, ShaderData,
+};
+use crate::session::Outside;
+use crate::stitch::Chip;
+use crate::token::TokenKind;
+
+/// SIMDs of a compute unit.
+const SIMDS: usize = 4;
+/// Wave slots of a SIMD.
+pub(super) const SLOTS: usize = 10;
+
+/// What the stitcher needs to know.
+const CHIP: Chip = Chip { gfxip: 9, excludes_barrier_wait: false };
+
+/// An unfinished instruction is not where it was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StaleIssue {
+    pub(super) index: u32,
+    pub(super) len: u32,
+}
+
+/// Where a wave is on the shader engine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    sh: u8,
+    cu: u8,
+    simd: u8,
+    slot: u8,
+}
+
+impl Place {
+    /// The place that a start, end, allocation or shader-data token names.
+    #[inline(always)]
+    pub(super) const fn of(raw: u64) -> Self {
+        Place {
+            sh: bits(raw, 5, 6) as u8,
+            cu: bits(raw, 6, 10) as u8,
+            simd: bits(raw, 14, 16) as u8,
+            slot: bits(raw, 10, 14) as u8,
+        }
+    }
+
+    /// A small number per place. The shader array does not count.
+    #[inline(always)]
+    const fn index(self) -> usize {
+        (self.cu as usize) << 6 | (self.simd as usize) << 4 | self.slot as usize
+    }
+
+    /// Number of different indices.
+    const COUNT: usize = 1 << 10;
+
+    fn occupancy(self, start: bool, pc: Pc, time: i64, tags: OccupancyTags) -> Occupancy {
+        Occupancy::new(start, pc, time, (self.cu, self.simd, self.slot), tags)
+    }
+}
+
+/// Tags of every record that has no queue.
+const NO_QUEUE: OccupancyTags = OccupancyTags { me: 0, pipe: 0, is_ext: true, workgroup: 0, cluster: 0 };
+
+/// Decoder of one gfx9 chunk.
+#[derive(Debug)]
+pub(crate) struct Gfx9Decoder {
+    /// Byte offset of the next token.
+    pub(super) byte: u64,
+    pub(super) clock: Clock,
+    /// A TIME or reset token that a reset has used up already.
+    pub(super) used_up: u64,
+    /// Where looking ahead from the reset at hand goes on.
+    pub(super) scanned_to: u64,
+    target_cu: u8,
+    is_double_buffered: bool,
+    waves: Vec<Gfx9Wave>,
+    /// Which slots hold a wave.
+    is_live: [bool; SIMDS * SLOTS],
+    running: Running,
+    program: Program,
+    occupancy: OccupancyLog,
+    shader_data: Block<ShaderData>,
+    realtime: Block<RealtimeSample>,
+    perf: PerfLog,
+    phase: u32,
+    is_lossy: bool,
+    /// Nobody looks at waves: only their starts and ends matter.
+    pub(super) skips_waves: bool,
+}
+
+impl Gfx9Decoder {
+    /// A decoder behind the software header.
+    pub(crate) fn new(header: u64, out: &Outside<'_>) -> Self {
+        Gfx9Decoder {
+            byte: 8,
+            clock: Clock::default(),
+            used_up: 0,
+            scanned_to: 0,
+            target_cu: bits(header, 20, 25) as u8,
+            is_double_buffered: bits(header, 32, 33) == 1,
+            waves: vec![Gfx9Wave::new(); SIMDS * SLOTS],
+            is_live: [false; SIMDS * SLOTS],
+            running: Running::new(Place::COUNT),
+            program: Program::default(),
+            occupancy: OccupancyLog::default(),
+            shader_data: Block::new(RecordKind::ShaderData, |words| Record::ShaderData(words)),
+            realtime: Block::new(RecordKind::Realtime, |samples| Record::Realtime(samples)),
+            perf: PerfLog::default(),
+            phase: FIRST_PHASE,
+            is_lossy: false,
+            skips_waves: !out.wants_waves(),
+        }
+    }
+
+    /// Takes one token other than TIME and time resets.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        kind: TokenKind,
+        raw: u64,
+        time: i64,
+        byte: u64,
+        out: &mut Outside<'_>,
+    ) -> Result<(), Error> {
+        match kind {
+            TokenKind::Misc => self.misc(raw, time, byte, out),
+            TokenKind::Issue => self.issue(raw, time),
+            TokenKind::Inst => return self.inst(raw, time, byte),
+            TokenKind::WaveStart => {
+                check_slot(raw, 10, byte)?;
+                self.wave_start(raw, time, out);
+            }
+            TokenKind::WaveEnd => {
+                check_slot(raw, 10, byte)?;
+                self.wave_end(raw, time, out);
+            }
+            TokenKind::WaveAlloc => check_slot(raw, 10, byte)?,
+            TokenKind::RegCs | TokenKind::RegCsPriv => self.reg_cs(raw, time, out),
+            TokenKind::Reg => self.reg(raw, time, out),
+            TokenKind::InstPc => {
+                check_slot(raw, 5, byte)?;
+                self.inst_pc(raw);
+            }
+            TokenKind::ShaderData9 => {
+                check_slot(raw, 10, byte)?;
+                self.shader_data(raw, time, out);
+            }
+            TokenKind::Perf => self.perf(raw, time, out),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wave(&mut self, simd: u8, slot: u8) -> Option<&mut Gfx9Wave> {
+        let index = usize::from(simd) * SLOTS + usize::from(slot);
+        if *self.is_live.get(index)? { self.waves.get_mut(index) } else { None }
+    }
+
+    /// Starts a wave in a slot that holds none.
+    fn begin_wave(&mut self, simd: u8, slot: u8, time: i64) -> &mut Gfx9Wave {
+        let index = usize::from(simd) * SLOTS + usize::from(slot);
+        let cu = self.target_cu;
+        self.is_live[index] = true;
+        let wave = &mut self.waves[index];
+        wave.reset(time);
+        (wave.data.cu, wave.data.simd) = (cu, simd);
+        wave
+    }
+
+    #[inline]
+    fn misc(&mut self, raw: u64, time: i64, byte: u64, out: &mut Outside<'_>) {
+        let kind = match bits(raw, 13, 16) {
+            2 => EventKind::PacketLoss,
+            4 => EventKind::TtStallBegin,
+            5 => EventKind::TtStallEnd,
+            6 => EventKind::SaveContext,
+            _ => return,
+        };
+        out.emitter.event(Event::global(kind, time));
+        match kind {
+            EventKind::PacketLoss => {
+                self.is_lossy = true;
+                out.emitter.loss(Loss { kind: LossKind::PacketLoss, byte_offset: byte, bytes: 0, time });
+            }
+            EventKind::SaveContext => {
+                for (wave, _) in self.waves.iter_mut().zip(self.is_live).filter(|&(_, is_live)| is_live) {
+                    wave.status = Status::SaveRequested;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn issue(&mut self, raw: u64, time: i64) {
+        let simd = bits(raw, 5, 7) as u8;
+        let mut fields = bits(raw, 8, 28);
+        while fields != 0 {
+            let slot = fields.trailing_zeros() / 2;
+            let what = fields >> (2 * slot) & 3;
+            fields &= !(3 << (2 * slot));
+            if let Some(wave) = self.wave(simd, slot as u8) {
+                wave.issue(what, time);
+            }
+        }
+    }
+
+    #[inline]
+    fn inst(&mut self, raw: u64, time: i64, byte: u64) -> Result<(), Error> {
+        check_slot(raw, 5, byte)?;
+        if self.skips_waves {
+            return Ok(());
+        }
+        let (slot, simd, code) = (bits(raw, 5, 9) as u8, bits(raw, 9, 11) as u8, bits(raw, 11, 16) as u8);
+        let index = usize::from(simd) * SLOTS + usize::from(slot);
+        if !self.is_live[index] {
+            self.begin_wave(simd, slot, time);
+        }
+        self.waves[index].inst(code, simd, time, &mut self.phase).map_err(|StaleIssue { index, len }| {
+            Error::StaleIssue { byte_offset: byte, index, len }
+        })
+    }
+
+    fn inst_pc(&mut self, raw: u64) {
+        let pc = self.program.code.translate(bits(raw, 16, 64) << 2);
+        if let Some(wave) = self.wave(bits(raw, 9, 11) as u8, bits(raw, 5, 9) as u8) {
+            wave.new_pc(pc);
+        }
+    }
+
+    fn wave_start(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+        /// Counts above this are context switches.
+        const LAST_COUNT: u8 = 64;
+        let place = Place::of(raw);
+        let (pipe, me) = (bits(raw, 16, 18) as u8, bits(raw, 18, 20) as u8);
+        let (count, workgroup) = (bits(raw, 22, 29) as u8, bits(raw, 29, 32) as u8);
+        let entry = self.program.entry(Queue::new(me, pipe));
+        if self.is_target(place) && !self.skips_waves {
+            let is_busy = self.wave(place.simd, place.slot).is_some();
+            if count > LAST_COUNT {
+                if let Some(wave) = self.wave(place.simd, place.slot) {
+                    wave.switch_context(time);
+                }
+                return;
+            }
+            if !is_busy {
+                let data = &mut self.begin_wave(place.simd, place.slot, time).data;
+                data.set_dispatcher(me, pipe);
+                data.workgroup = count;
+                if entry.is_valid() {
+                    data.add_point(entry);
+                }
+            }
+        } else if self.is_target(place) && count > LAST_COUNT {
+            return;
+        }
+        if !self.running.contains(place.index()) {
+            let tags = OccupancyTags { me, pipe, is_ext: true, workgroup, cluster: 0 };
+            let start = place.occupancy(true, entry, time, tags);
+            self.occupancy.push(start, &self.program.code, &mut out.emitter);
+        }
+        self.running.insert(place.index(), entry);
+    }
+
+    #[inline(always)]
+    fn is_target(&self, place: Place) -> bool {
+        place.cu == self.target_cu && place.sh == 0
+    }
+
+    fn wave_end(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+        let place = Place::of(raw);
+        if self.is_target(place) && !self.skips_waves {
+            // Quirk: the end of a wave that nothing is known of, or whose context is away, leaves no trace.
+            match self.wave(place.simd, place.slot) {
+                Some(wave) if wave.status == Status::Normal => wave.finish(time),
+                _ => return,
+            }
+            self.deliver(place.simd, place.slot, out);
+        }
+        if let Some(entry) = self.running.remove(place.index()) {
+            let entry = if entry.address == 0 { entry } else { self.program.code.resolve_late(entry) };
+            let end = place.occupancy(false, entry, time, NO_QUEUE);
+            self.occupancy.push(end, &self.program.code, &mut out.emitter);
+        } else if !self.is_lossy {
+            let (start, end) = (
+                place.occupancy(true, Pc::INVALID, 0, NO_QUEUE),
+                place.occupancy(false, Pc::INVALID, 0, NO_QUEUE),
+            );
+            self.occupancy.push_in_front(start, &self.program.code, &mut out.emitter);
+            self.occupancy.push(end, &self.program.code, &mut out.emitter);
+        }
+        if self.is_double_buffered && self.occupancy.is_full() {
+            self.occupancy.flush(&self.program.code, &mut out.emitter);
+        }
+    }
+
+    fn deliver(&mut self, simd: u8, slot: u8, out: &mut Outside<'_>) {
+        let index = usize::from(simd) * SLOTS + usize::from(slot);
+        self.is_live[index] = false;
+        out.deliver(&mut self.waves[index].data, slot, &self.program.code, CHIP);
+    }
+
+    fn reg_cs(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+        /// What the event register is written with for a partial flush.
+        const PARTIAL_FLUSH: u32 = 7;
+        let queue = queue(raw);
+        let (register, data) = (ComputeRegister(bits(raw, 9, 16) as u16), bits(raw, 16, 48) as u32);
+        self.program.registers.write(register, data, queue);
+        match register {
+            ComputeRegister::DISPATCH_INITIATOR if data & 1 == 1 => {
+                out.emitter.emit(Record::Dispatch(self.program.dispatch(time, queue, GFX9_AS_VERSION)));
+            }
+            ComputeRegister::GFX9_EVENT if data == PARTIAL_FLUSH => {
+                let kind = EventKind::CsPartialFlush;
+                out.emitter.event(Event::of_pipe(kind, time, queue.me, queue.pipe, EventFlags(0)));
+            }
+            _ => {}
+        }
+    }
+
+    fn reg(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+        let is_valid = bits(raw, 15, 16) == 1;
+        if !is_valid {
+            return;
+        }
+        let (register, data) = (bits(raw, 16, 32) as u16, (raw >> 32) as u32);
+        match register {
+            MARKER_REGISTER => self.marker_word(data, queue(raw), time, out),
+            CLOCK_REGISTER => {
+                if let Some(sample) = self.program.user_data.clock_word(data, time) {
+                    self.realtime.push(sample, &mut out.emitter);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn marker_word(&mut self, data: u32, queue: Queue, time: i64, out: &mut Outside<'_>) {
+        let word = self.program.user_data.marker_word(data, queue, &mut self.program.code);
+        let (kind, id) = match word {
+            Word::Loaded { id, address, size } => {
+                out.source.code_object_loaded(id, address, size);
+                (EventKind::CodeObjectLoad, id)
+            }
+            Word::Unloaded { id } => (EventKind::CodeObjectUnload, id),
+            Word::Interval => return self.perf.set_interval(self.program.user_data.counter_interval),
+            Word::Nothing => return,
+        };
+        let event = Event::of_pipe(kind, time, queue.me, queue.pipe, EventFlags::PER_PIPE);
+        out.emitter.event(Event { payload: id & 0xffff_ffff, ..event });
+    }
+
+    fn shader_data(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+        let Place { cu, simd, slot, .. } = Place::of(raw);
+        let value = bits(raw, 16, 48);
+        let record = ShaderData { time, value, cu, simd, wave_id: slot, flags: 0, reserved: 0 };
+        self.shader_data.push(record, &mut out.emitter);
+        self.shader_data.flush_full(&mut out.emitter);
+    }
+
+    fn perf(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+        let sh = bits(raw, 5, 6);
+        if sh != 0 || !out.emitter.wants(RecordKind::PerfEvent) {
+            return;
+        }
+        let (cu, bank) = (bits(raw, 6, 10) as u8, bits(raw, 10, 12) as u8);
+        let counter = |from: u8| bits(raw, from, (from + 13).min(64)) as u16;
+        let events = [counter(12), counter(25), counter(38), counter(51)];
+        self.perf.push(PerfEvent { time: time - 4 * i64::from(cu), events, cu, bank });
+    }
+
+    /// Hands everything over that waits for the end of the chunk.
+    pub(crate) fn finish(&mut self, out: &mut Outside<'_>) {
+        self.occupancy.flush(&self.program.code, &mut out.emitter);
+        self.realtime.flush(&mut out.emitter);
+        self.shader_data.flush(&mut out.emitter);
+        self.perf.finish();
+        for index in 0..SIMDS * SLOTS {
+            if self.is_live[index] {
+                self.deliver((index / SLOTS) as u8, (index % SLOTS) as u8, out);
+            }
+        }
+        if self.is_lossy {
+            out.emitter.info(Info::DataLost);
+        }
+        out.tell_frequency(self.program.user_data.realtime_hz);
+        if !self.perf.events.is_empty() {
+            out.emitter.emit(Record::PerfEvents(&self.perf.events));
+        }
+    }
+}
+
+/// Phase of the first instruction of a chunk.
+const FIRST_PHASE: u32 = 15;
+
+/// Queue of a register write: the micro-engine is coded one off.
+fn queue(raw: u64) -> Queue {
+    Queue::new((bits(raw, 7, 9) as u8 + 1) & 1, bits(raw, 5, 7) as u8)
+}
+
+/// Refuses a slot that the hardware does not have. The slot is four bits from `from` on.
+#[inline(always)]
+fn check_slot(raw: u64, from: u8, byte: u64) -> Result<(), Error> {
+    let slot = bits(raw, from, from + 4) as u8;
+    if usize::from(slot) < SLOTS { Ok(()) } else { Err(Error::WaveSlot { byte_offset: byte, slot }) }
+}

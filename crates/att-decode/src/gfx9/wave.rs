@@ -1,0 +1,300 @@
+//! One wave of the target on gfx9.
+//!
+//! An instruction comes in two parts: ISSUE says that a wave issued something and opens an unfinished instruction,
+//! INST says later what it was and finishes the oldest one that is open. INST comes late by a time that depends on
+//! the unit and on a phase which all waves of the chunk share. Stalls are noted when they begin and go to the next
+//! instruction that is finished.
+
+use std::collections::VecDeque;
+
+use super::state::StaleIssue;
+use crate::record::{Category, Instruction, Pc, TimelineEntry, WaveState};
+use crate::wave::WaveData;
+
+/// Clocks of one issue cycle.
+const CYCLE: i64 = 4;
+
+/// INST codes of special meaning.
+mod code {
+    /// The program counter is written.
+    pub(super) const PC: u8 = 7;
+    /// A trap is entered.
+    pub(super) const TRAP: u8 = 29;
+}
+
+/// Kinds whose last instruction is remembered for a replay.
+const REMEMBERED: usize = 17;
+
+/// Where a wave is in a context switch or trap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Status {
+    /// Runs.
+    #[default]
+    Normal,
+    /// The shader engine asked for its context.
+    SaveRequested,
+    /// Saved.
+    Standby,
+    /// Restored, or in a trap: goes on when its program counter is written.
+    WaitingForPc,
+}
+
+/// A wave with the flags of its state machine.
+#[derive(Debug, Clone)]
+pub(super) struct Gfx9Wave {
+    pub(super) data: WaveData,
+    pub(super) status: Status,
+    /// Indices of unfinished instructions, the oldest first.
+    open: VecDeque<u32>,
+    /// Times at which stalls began.
+    stalls: VecDeque<i64>,
+    /// Index behind the last instruction of each kind, 0 for none.
+    last_of_kind: [u32; REMEMBERED],
+}
+
+/// What an INST code says.
+enum Meaning {
+    /// An instruction of a category; the number shifts when INST is late.
+    Is(Category, u32),
+    /// The instruction of this kind is replayed.
+    Replays(u8),
+    /// Nothing the decoder uses.
+    Nothing,
+}
+
+fn meaning(code: u8) -> Meaning {
+    match code {
+        0 | 16 => Meaning::Is(Category::Smem, 5),
+        1 | 17 => Meaning::Is(Category::Salu, 5),
+        2 | 3 => Meaning::Is(Category::Vmem, 0),
+        4 | 14 => Meaning::Is(Category::Flat, 0),
+        5 | 18 | 28 => Meaning::Is(Category::Valu, 2),
+        6 => Meaning::Is(Category::Lds, 1),
+        code::PC => Meaning::Is(Category::Salu, 0),
+        12 => Meaning::Is(Category::Jump, 1),
+        13 => Meaning::Is(Category::Next, 1),
+        15 => Meaning::Is(Category::Msg, 1),
+        code::TRAP => Meaning::Is(Category::Trap, 0),
+        19 => Meaning::Replays(0),
+        20 => Meaning::Replays(16),
+        21 => Meaning::Replays(2),
+        22 => Meaning::Replays(3),
+        23 => Meaning::Replays(4),
+        24 => Meaning::Replays(14),
+        _ => Meaning::Nothing,
+    }
+}
+
+impl Gfx9Wave {
+    pub(super) fn new() -> Self {
+        Gfx9Wave {
+            data: WaveData::new(0),
+            status: Status::Normal,
+            open: VecDeque::new(),
+            stalls: VecDeque::new(),
+            last_of_kind: [0; REMEMBERED],
+        }
+    }
+
+    /// Starts anew, memory kept.
+    pub(super) fn reset(&mut self, time: i64) {
+        self.data.reset(time);
+        self.status = Status::Normal;
+        self.open.clear();
+        self.stalls.clear();
+        self.last_of_kind = [0; REMEMBERED];
+    }
+
+    /// A start token with a context-switch count.
+    pub(super) fn switch_context(&mut self, time: i64) {
+        match self.status {
+            Status::SaveRequested => {
+                self.data.contexts = self.data.contexts.saturating_add(1);
+                self.status = Status::Standby;
+                self.data.push(time, Category::Trap, CYCLE, 0);
+                self.data.is_trapping = true;
+            }
+            Status::Standby => self.status = Status::WaitingForPc,
+            Status::Normal | Status::WaitingForPc => {}
+        }
+    }
+
+    /// ISSUE: the wave was stalled (1), issued (2) or handled an immediate (3).
+    #[inline]
+    pub(super) fn issue(&mut self, what: u64, time: i64) {
+        if self.status != Status::Normal {
+            return;
+        }
+        let state_before = self.data.state;
+        match what {
+            1 => {
+                self.data.state = WaveState::Stall;
+                self.stalls.push_back(time);
+            }
+            2 => {
+                self.data.state = WaveState::Exec;
+                self.open.push_back(self.data.instructions.len() as u32);
+                self.data.push(time, Category::Unfinished, 0, 0);
+            }
+            _ => self.immediate(time),
+        }
+        let begin = self.data.state_begin;
+        if time > begin {
+            self.data.add_time(state_before, time - begin);
+            self.data.state_begin = time;
+        }
+    }
+
+    fn immediate(&mut self, time: i64) {
+        let mut begin = time;
+        if let Some(last) = self.data.instructions.last_mut()
+            && !last.is(Category::Unfinished)
+        {
+            clip(last, time);
+            begin = last.end().min(time);
+        }
+        let cycles = CYCLE + (time - begin).max(0);
+        self.data.push(begin, Category::Immed, cycles, cycles);
+        if self.data.state_begin < begin {
+            self.data.add_time(self.data.state, begin - self.data.state_begin);
+        }
+        let wait = TimelineEntry { state: WaveState::Wait, duration: cycles as i32 };
+        self.data.timeline.push(wait);
+        self.data.state = WaveState::Exec;
+        self.data.state_begin = begin + cycles;
+    }
+
+    /// INST: finishes the oldest unfinished instruction.
+    #[inline]
+    pub(super) fn inst(
+        &mut self,
+        code: u8,
+        simd: u8,
+        time: i64,
+        phase: &mut u32,
+    ) -> Result<(), StaleIssue> {
+        if self.status == Status::WaitingForPc && code == code::PC {
+            self.leave_trap(time);
+            return Ok(());
+        }
+        if self.status != Status::Normal {
+            return Ok(());
+        }
+        let Some(index) = self.open.pop_front() else { return Ok(()) };
+        let at = index as usize;
+        let list = &mut self.data.instructions;
+        let len = list.len();
+        let Some(&Instruction { time: issued, .. }) = list.get(at) else {
+            return Err(StaleIssue { index, len: len as u32 });
+        };
+        if len >= 2 && issued < list[len - 2].end() {
+            *phase += 1;
+        }
+        if at > 0 {
+            clip(&mut list[at - 1], issued);
+        }
+        let lateness = (*phase + u32::from(simd)) % 4;
+        if let Some(last) = self.last_of_kind.get_mut(usize::from(code)) {
+            *last = index + 1;
+        }
+        match meaning(code) {
+            Meaning::Is(category, shift) => self.finish_instruction(at, code, category, time, lateness + shift),
+            Meaning::Replays(kind) => self.replay(at, kind, time),
+            Meaning::Nothing => {
+                list.remove(at);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn finish_instruction(&mut self, at: usize, code: u8, category: Category, time: i64, lateness: u32) {
+        match code {
+            code::PC => {
+                let index = at as u32 + 1;
+                self.data.points.push(crate::wave::PcPoint { index, pc: Pc::INVALID });
+            }
+            code::TRAP => self.enter_trap(),
+            _ => {}
+        }
+        let before = at.checked_sub(1).map_or(0, |before| self.data.instructions[before].end());
+        let instruction = &mut self.data.instructions[at];
+        instruction.set_category(category);
+        let late = CYCLE * i64::from(lateness / 4);
+        instruction.duration = (CYCLE + (time - instruction.time - late).max(0)) as i32;
+        while let Some(&stall) = self.stalls.front()
+            && stall < instruction.time
+        {
+            self.stalls.pop_front();
+            let begin = stall.max(before);
+            let (issued, end) = (instruction.time, instruction.end());
+            instruction.set_stall((issued - begin).max(0));
+            instruction.duration = (end - begin).max(CYCLE) as i32;
+            instruction.time = begin;
+        }
+    }
+
+    fn enter_trap(&mut self) {
+        self.status = Status::WaitingForPc;
+        self.data.is_trapping = true;
+        let last = (self.data.instructions.len() as u32).wrapping_sub(1);
+        for point in self.data.points.iter_mut().filter(|point| point.index == last) {
+            point.index += 1;
+        }
+    }
+
+    fn leave_trap(&mut self, time: i64) {
+        self.data.add_point(Pc::INVALID);
+        self.status = Status::Normal;
+        if let Some(last) = self.data.instructions.last_mut()
+            && last.is(Category::Trap)
+        {
+            last.duration = (time + CYCLE - last.time) as i32;
+        }
+    }
+
+    /// The last instruction of a kind took until now; the issue of its replay is no instruction of its own.
+    ///
+    /// Quirk: indices of unfinished instructions behind the removed one are not corrected.
+    fn replay(&mut self, at: usize, kind: u8, time: i64) {
+        let place = std::mem::take(&mut self.last_of_kind[usize::from(kind)]) as usize;
+        let list = &mut self.data.instructions;
+        if place > 0 && place < list.len() && place < at {
+            let replayed = &mut list[place - 1];
+            let duration = i64::from(replayed.duration).max(time + CYCLE - replayed.time);
+            let longer = duration - i64::from(replayed.duration);
+            replayed.duration = duration as i32;
+            replayed.set_stall(i64::from(replayed.stall()) + longer);
+        }
+        list.remove(at);
+    }
+
+    /// WAVE_END.
+    pub(super) fn finish(&mut self, time: i64) {
+        let end = time + CYCLE;
+        let data = &mut self.data;
+        if !data.instructions.is_empty() && !data.timeline.is_empty() && end > data.state_begin {
+            let duration = (end - data.state_begin) as i32;
+            data.timeline.push(TimelineEntry { state: data.state, duration });
+        }
+        data.state = WaveState::Empty;
+        data.state_begin = end;
+        data.end = end;
+        data.is_complete = true;
+    }
+
+    /// INST_PC.
+    pub(super) fn new_pc(&mut self, pc: Pc) {
+        if self.status == Status::Normal {
+            self.data.new_pc(pc);
+        }
+    }
+}
+
+/// Ends an instruction at `time` if it lasts longer.
+fn clip(instruction: &mut Instruction, time: i64) {
+    if time < instruction.end() {
+        instruction.duration = (time - instruction.time).max(CYCLE) as i32;
+        instruction.set_stall(i64::from(instruction.stall()).min(i64::from(instruction.duration)));
+    }
+}
