@@ -11,6 +11,7 @@ use crate::queue::Queue;
 use crate::serializer::{Lane, Release, Serializer};
 use crate::snapshot::{HookWord, SnapshotCell};
 use crate::subscribers::Snapshot;
+use crate::times::Times;
 
 /// One agent: its subscribers, its queues, and who may run.
 pub(crate) struct AgentState {
@@ -20,6 +21,7 @@ pub(crate) struct AgentState {
     /// The application's queues. Its lock is a leaf.
     queues: Mutex<Vec<Arc<Queue>>>,
     serialization: Mutex<Serialization>,
+    pub(crate) times: Times,
     /// Instrumented dispatches in flight that no run covers.
     loose: AtomicUsize,
 }
@@ -40,6 +42,7 @@ impl AgentState {
             snapshots: SnapshotCell::empty(),
             queues: Mutex::new(Vec::new()),
             serialization: Mutex::new(Serialization::default()),
+            times: Times::default(),
             loose: AtomicUsize::new(0),
         }
     }

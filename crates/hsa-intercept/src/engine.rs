@@ -16,11 +16,12 @@ use std::time::Duration;
 use wavescope_core::sync::Mutex;
 use wavescope_core::sync::atomic::{AtomicU64, Ordering};
 use wavescope_core::{
-    AgentId, AqlPacket, Interception, InterceptionError, QueueId, Subscription, SubscriptionId, Token,
+    AgentId, AqlPacket, DispatchTimes, Interception, InterceptionError, QueueId, Subscription,
+    SubscriptionId, Token,
 };
 
 use crate::agent::{AgentState, words};
-use crate::device::Device;
+use crate::device::{Device, Signal};
 use crate::queue::Queue;
 use crate::reaper::Reaper;
 use crate::snapshot::Swapped;
@@ -145,6 +146,20 @@ impl Engine {
         outcome
     }
 
+    /// The times of the kernel for which `signal` of the application fell last; `None` if it was not instrumented, and
+    /// the runtime itself knows.
+    pub fn times_of(&self, agent: AgentId, signal: Signal) -> Option<DispatchTimes> {
+        let state = self.agents.iter().find(|state| state.id == agent)?;
+        state.times.get(signal.0, |carrier| state.device.dispatch_times(agent, carrier))
+    }
+
+    /// The application destroyed a signal.
+    pub fn signal_destroyed(&self, signal: Signal) {
+        for agent in &self.agents {
+            agent.times.forget(signal.0);
+        }
+    }
+
     fn find(&self, id: SubscriptionId) -> Result<Arc<Subscriber>, InterceptionError> {
         let registry = self.registry.lock();
         let found = registry.subscribers.iter().find(|(subscriber, _)| subscriber.id == id);
@@ -177,10 +192,10 @@ impl Engine {
         let serialize = covering().any(|(subscriber, _)| subscriber.subscription.serialize);
         let was_active = registry.periods[agent].active;
         registry.periods[agent].active = !asked.is_empty() || serialize;
-        if !registry.periods[agent].active {
+        if !registry.periods[agent].active && self.agents[agent].times.is_empty() {
             return None;
         }
-        registry.periods[agent].number += u64::from(!was_active);
+        registry.periods[agent].number += u64::from(!was_active && registry.periods[agent].active);
         let period = registry.periods[agent].number;
         Some(Arc::new(Snapshot { asked, serialize, period, reaper: Arc::clone(&self.reaper) }))
     }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use wavescope_core::{Grant, Token};
+use wavescope_core::{DispatchId, Grant, Token};
 
 use crate::device::Signal;
 use crate::serializer::RunId;
@@ -34,6 +34,9 @@ pub(crate) enum Entry {
 pub(crate) struct Flying {
     /// The signal that completed with the kernel and carries its times.
     pub(crate) carrier: Signal,
+    pub(crate) dispatch: DispatchId,
+    /// The application's completion signal, 0 for none.
+    pub(crate) forwarded: u64,
     /// Earliest possible start, nanoseconds.
     pub(crate) enqueued_ns: u64,
     /// The run that covers it; `None` where the agent was not serialized.
@@ -56,13 +59,15 @@ pub(crate) struct Flight {
     entries: VecDeque<Entry>,
     /// Value of the counter up to which entries were taken out.
     seen: i64,
+    /// Entries were taken out that have not been published yet.
+    landing: bool,
     /// Carriers at value 1.
     carriers: Vec<Signal>,
 }
 
 impl Flight {
     pub(crate) fn new() -> Self {
-        Self { entries: VecDeque::new(), seen: COUNTER_START, carriers: Vec::new() }
+        Self { entries: VecDeque::new(), seen: COUNTER_START, landing: false, carriers: Vec::new() }
     }
 
     /// The counter's value below which something has retired.
@@ -70,9 +75,9 @@ impl Flight {
         self.seen
     }
 
-    /// Whether nothing is in flight.
+    /// Whether nothing is in flight and everything that was has been published.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_empty() && !self.landing
     }
 
     /// Appends what is about to be handed to the queue.
@@ -89,12 +94,20 @@ impl Flight {
             self.entries.len()
         );
         self.seen = self.seen.min(value);
+        self.landing = true;
         into.extend(self.entries.drain(..fallen.min(self.entries.len())));
     }
 
     /// Takes out everything: it will never retire.
     pub(crate) fn abandon(&mut self, into: &mut Vec<Entry>) {
+        self.landing = true;
         into.extend(self.entries.drain(..));
+    }
+
+    /// What was taken out has been published; its carriers, at value 1, come back.
+    pub(crate) fn landed(&mut self, carriers: &mut Vec<Signal>) {
+        self.landing = false;
+        self.return_carriers(carriers);
     }
 
     /// Moves up to `count` free carriers out.

@@ -13,6 +13,7 @@ mod serializer;
 mod snapshot;
 mod subscribers;
 mod thread_mark;
+mod times;
 
 pub use device::{Device, Signal, SignalKind, Wait};
 pub use engine::{Engine, QueueHandle};

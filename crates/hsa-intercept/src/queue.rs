@@ -142,7 +142,7 @@ impl Queue {
             self.lose_rest(entries);
         }
         let mut flight = self.flight.lock();
-        flight.return_carriers(carriers);
+        flight.landed(carriers);
         if flight.is_empty() {
             self.emptied.notify_all();
         }
@@ -178,10 +178,13 @@ impl Queue {
         }
     }
 
+    /// The kernel's times, kept for the application as they are and clamped for ourselves.
     fn times(&self, flying: &Flying) -> DispatchTimes {
-        let Some(times) = self.device().dispatch_times(self.agent.id, flying.carrier) else {
-            return DispatchTimes::default();
-        };
+        let times = self.device().dispatch_times(self.agent.id, flying.carrier);
+        if flying.forwarded != 0 {
+            self.agent.times.retired(flying.forwarded, flying.dispatch, times);
+        }
+        let Some(times) = times else { return DispatchTimes::default() };
         let latest = self.device().now_ns().max(flying.enqueued_ns);
         let clamp = |time: u64| time.clamp(flying.enqueued_ns, latest);
         DispatchTimes { start_ns: clamp(times.start_ns), end_ns: clamp(times.end_ns) }
@@ -195,6 +198,9 @@ impl Queue {
             let Entry::Dispatch(flying) = entry else { continue };
             if flying.run.is_none() {
                 self.agent.tighten();
+            }
+            if flying.forwarded != 0 {
+                self.agent.times.retired(flying.forwarded, flying.dispatch, None);
             }
             for part in flying.uses.iter().flatten() {
                 let _ = part.subscriber.take_grant(part.token);

@@ -32,7 +32,7 @@ use crate::subscribers::Snapshot;
 use crate::thread_mark::current_thread;
 
 /// What the hook of one queue keeps from batch to batch, so that it allocates only until it is warm.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Scratch {
     out: Vec<AqlPacket>,
     before: Vec<AqlPacket>,
@@ -45,21 +45,6 @@ pub(crate) struct Scratch {
     obstructed: bool,
     /// Everything in the queue so far ends before the next packet starts.
     ordered: bool,
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        Self {
-            out: Vec::new(),
-            before: Vec::new(),
-            after: [Vec::new(), Vec::new()],
-            entries: Vec::new(),
-            carriers: Vec::new(),
-            period: 0,
-            obstructed: false,
-            ordered: false,
-        }
-    }
 }
 
 impl Queue {
@@ -75,6 +60,10 @@ impl Queue {
     ) {
         let Some(snapshot) = self.agent.snapshots.read(&self.word) else { return write(packets) };
         if !self.is_open() {
+            return write(packets);
+        }
+        if snapshot.is_quiet() {
+            self.forget_times(packets, &snapshot);
             return write(packets);
         }
         let Some(signals) = self.signals().or_else(|| self.first_signals(&snapshot)) else {
@@ -93,6 +82,17 @@ impl Queue {
         .batch(packets);
         write(&scratch.out);
         scratch.out.clear();
+    }
+
+    /// Nobody is asked, but earlier kernels left times: those of signals that are used again end here.
+    fn forget_times(&self, packets: &[AqlPacket], snapshot: &Snapshot) {
+        let mut emptied = false;
+        for packet in packets.iter().filter(|packet| packet.completion_signal() != 0) {
+            emptied |= self.agent.times.forget(packet.completion_signal());
+        }
+        if emptied {
+            self.agent.snapshots.clear_if_current(snapshot);
+        }
     }
 
     /// Without signals the batch goes through as it is: the application runs, nobody is asked.
@@ -160,6 +160,7 @@ impl Rewriter<'_> {
             self.end_tail();
             self.scratch.obstructed = true;
         }
+        self.forget_times(packet);
         let header = packet.header();
         let waits_for_all = matches!(header.kind(), PacketType::BARRIER_AND | PacketType::BARRIER_OR);
         self.scratch.ordered = waits_for_all && header.barrier();
@@ -301,11 +302,24 @@ impl Rewriter<'_> {
             part.subscriber.subscription.subscriber.publish(event);
         }
         let enqueued_ns = self.now_ns();
-        let flying = Flying { carrier, enqueued_ns, run, uses: answers.uses };
+        let forwarded = packet.completion_signal();
+        if forwarded != 0 {
+            self.queue.agent.times.forward(forwarded, dispatch.id, carrier);
+        }
+        let flying =
+            Flying { carrier, dispatch: dispatch.id, forwarded, enqueued_ns, run, uses: answers.uses };
         self.scratch.entries.push(Entry::Dispatch(flying));
     }
 
+    /// The application's signal of a packet that is not instrumented no longer stands for an earlier kernel.
+    fn forget_times(&self, packet: &AqlPacket) {
+        if packet.completion_signal() != 0 {
+            self.queue.agent.times.forget(packet.completion_signal());
+        }
+    }
+
     fn declined(&mut self, packet: &AqlPacket, run: Option<RunId>) {
+        self.forget_times(packet);
         let mut kernel = *packet;
         if let Some(run) = run {
             kernel.set_header(kernel.header().with_barrier());

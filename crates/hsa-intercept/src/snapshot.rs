@@ -113,6 +113,17 @@ impl<T> SnapshotCell<T> {
         });
         Swapped { cell: self, old }
     }
+
+    /// Removes the snapshot if it is still `current`, which the caller is reading. It is kept until a later swap.
+    pub(crate) fn clear_if_current(&self, current: &T) {
+        let pointer = std::ptr::from_ref(current).cast_mut();
+        let null = std::ptr::null_mut();
+        if self.current.compare_exchange(pointer, null, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            // SAFETY: `pointer` was in `current`, so it came from `Arc::into_raw`, and the exchange took it out.
+            let old = unsafe { Arc::from_raw(pointer.cast_const()) };
+            self.kept.lock().push(old);
+        }
+    }
 }
 
 impl<T> Drop for SnapshotCell<T> {

@@ -20,6 +20,7 @@
 //! ```
 
 mod agent;
+mod code;
 mod error;
 mod memory;
 mod queue;
@@ -28,6 +29,7 @@ mod signal;
 mod table;
 
 pub use agent::GpuAgent;
+pub use code::{CodeStorage, ExecutableCode, KernelSymbol};
 pub use error::Error;
 pub use memory::{Memory, MemoryKind};
 pub use queue::HsaQueue;

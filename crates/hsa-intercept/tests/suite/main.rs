@@ -1,6 +1,12 @@
 //! Interception on a scripted device: what is emitted, what retires, who runs.
 
+#[cfg(test)]
 mod common;
+#[cfg(test)]
 mod emission;
+#[cfg(test)]
 mod retirement;
+#[cfg(test)]
 mod serialization;
+#[cfg(test)]
+mod times;

@@ -1,0 +1,88 @@
+//! Kernel times for the application.
+//!
+//! An instrumented kernel completes a signal of ours, so the runtime knows no times for the application's. This
+//! table answers for it, from the moment the application's signal falls (which is before our packets retired: then
+//! the carrier in flight is asked) until that signal is used again or destroyed.
+
+use std::collections::HashMap;
+
+use wavescope_core::sync::Mutex;
+use wavescope_core::sync::atomic::{AtomicUsize, Ordering};
+use wavescope_core::{DispatchId, DispatchTimes};
+
+use crate::device::Signal;
+
+/// The application's signals of one agent that completed an instrumented kernel last.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    entries: Mutex<HashMap<u64, Entry>>,
+    /// Size of `entries`, readable without the lock.
+    length: AtomicUsize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    dispatch: DispatchId,
+    ended: Ended,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ended {
+    /// Perhaps not yet: this signal completes with the kernel.
+    Carrier(Signal),
+    At(DispatchTimes),
+}
+
+impl Times {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length.load(Ordering::Acquire) == 0
+    }
+
+    /// `signal` is about to be forwarded for `dispatch`.
+    pub(crate) fn forward(&self, signal: u64, dispatch: DispatchId, carrier: Signal) {
+        let mut entries = self.entries.lock();
+        entries.insert(signal, Entry { dispatch, ended: Ended::Carrier(carrier) });
+        self.length.store(entries.len(), Ordering::Release);
+    }
+
+    /// `dispatch` retired; its carrier must not be asked any more. `None`: it has no times.
+    pub(crate) fn retired(&self, signal: u64, dispatch: DispatchId, times: Option<DispatchTimes>) {
+        let mut entries = self.entries.lock();
+        let Some(entry) = entries.get_mut(&signal).filter(|entry| entry.dispatch == dispatch) else { return };
+        match times {
+            Some(times) => entry.ended = Ended::At(times),
+            None => {
+                entries.remove(&signal);
+                self.length.store(entries.len(), Ordering::Release);
+            }
+        }
+    }
+
+    /// `signal` is used for something else, or destroyed. Returns whether the table became empty.
+    pub(crate) fn forget(&self, signal: u64) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut entries = self.entries.lock();
+        let removed = entries.remove(&signal).is_some();
+        self.length.store(entries.len(), Ordering::Release);
+        removed && entries.is_empty()
+    }
+
+    /// The times for `signal`; `ask` reads a carrier. `None` if the runtime is to be asked itself.
+    pub(crate) fn get(
+        &self,
+        signal: u64,
+        ask: impl FnOnce(Signal) -> Option<DispatchTimes>,
+    ) -> Option<DispatchTimes> {
+        if self.is_empty() {
+            return None;
+        }
+        // The lock keeps the carrier from being recycled while it is read.
+        let entries = self.entries.lock();
+        match entries.get(&signal)?.ended {
+            Ended::Carrier(carrier) => ask(carrier),
+            Ended::At(times) => Some(times),
+        }
+    }
+}
