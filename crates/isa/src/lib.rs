@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod class;
+mod code_object;
 mod decode;
 mod encoding;
 mod error;
@@ -38,6 +39,7 @@ mod tables;
 mod target;
 
 pub use class::InstructionClass;
+pub use code_object::{CodeObject, Kernel, KernelDescriptor, KernelMetadata, Segment, Symbol};
 pub use decode::decode;
 pub use encoding::Encoding;
 pub use error::Error;
