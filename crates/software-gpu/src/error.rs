@@ -45,6 +45,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A seed that is no number.
+    #[error("WAVESCOPE_GPU_SEED is {0:?}, not a number")]
+    Seed(String),
     /// The truth log cannot be written.
     #[error("truth log {path}")]
     TruthLog {

@@ -11,10 +11,11 @@
 //! ```
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Deserialize;
 
-use crate::{Error, Harvest};
+use crate::{Error, Harvest, QueueId, TICKS_PER_SECOND};
 
 /// A packet of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -107,5 +108,106 @@ impl FaultPlan {
         let faults = serde_json::from_str(text)
             .map_err(|error| Error::FaultPlan { path: name.to_owned(), reason: error.to_string() })?;
         Ok(Self { faults })
+    }
+}
+
+/// What a fault does to a packet before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketFault {
+    Hang,
+    Error(u32),
+}
+
+/// How a completion is delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    pub(crate) lose: bool,
+    pub(crate) late_ticks: u64,
+    pub(crate) after_next: bool,
+}
+
+/// A plan at work: with the counts of what has happened.
+#[derive(Debug, Default)]
+pub(crate) struct FaultState {
+    plan: FaultPlan,
+    queues: AtomicU32,
+    allocations: AtomicU32,
+}
+
+impl CompletionFault {
+    fn hits(&self, queue: QueueId, packet: u64) -> bool {
+        (self.queue == 0 || self.queue == queue.0) && self.packet == packet
+    }
+}
+
+impl FaultState {
+    pub(crate) fn new(plan: FaultPlan) -> Self {
+        Self { plan, ..Self::default() }
+    }
+
+    /// What happens to a packet.
+    pub(crate) fn packet(&self, queue: QueueId, packet: u64) -> Option<PacketFault> {
+        self.plan.faults.iter().find_map(|fault| match *fault {
+            Fault::Hang(at) if at.hits(queue, packet) => Some(PacketFault::Hang),
+            Fault::QueueError { queue: number, packet: index, status } => {
+                let hit = (number == 0 || number == queue.0) && index == packet;
+                hit.then_some(PacketFault::Error(status))
+            }
+            _ => None,
+        })
+    }
+
+    /// What happens to a packet's completion.
+    pub(crate) fn completion(&self, queue: QueueId, packet: u64) -> Delivery {
+        let mut delivery = Delivery::default();
+        for fault in &self.plan.faults {
+            match *fault {
+                Fault::LoseCompletion(at) if at.hits(queue, packet) => delivery.lose = true,
+                Fault::DelayCompletion(at) if at.hits(queue, packet) => {
+                    delivery.late_ticks = at.micros * (TICKS_PER_SECOND / 1_000_000);
+                }
+                Fault::ReorderCompletion(at) if at.hits(queue, packet) => delivery.after_next = true,
+                _ => {}
+            }
+        }
+        delivery
+    }
+
+    /// Whether the queue being created fails.
+    pub(crate) fn queue_fails(&self) -> bool {
+        let number = self.queues.fetch_add(1, Ordering::Relaxed) + 1;
+        self.plan.faults.contains(&Fault::FailQueue(number))
+    }
+
+    /// Whether the allocation being made fails.
+    pub(crate) fn allocation_fails(&self) -> bool {
+        let number = self.allocations.fetch_add(1, Ordering::Relaxed) + 1;
+        self.plan.faults.contains(&Fault::FailAllocation(number))
+    }
+
+    /// What is left of trace buffers.
+    pub(crate) fn trace_bytes(&self) -> Option<u64> {
+        self.plan.faults.iter().find_map(|fault| match fault {
+            Fault::TraceBytes(bytes) => Some(*bytes),
+            _ => None,
+        })
+    }
+
+    /// A thread-trace status as it is shown.
+    pub(crate) fn status(&self, xcc: usize, se: usize, status: u32) -> u32 {
+        self.plan.faults.iter().fold(status, |shown, fault| match fault {
+            Fault::LieStatus(lie) if (usize::from(lie.xcc), usize::from(lie.se)) == (xcc, se) => {
+                shown & !lie.clear | lie.set
+            }
+            _ => shown,
+        })
+    }
+
+    /// Units that are missing.
+    pub(crate) fn harvested(&self) -> impl Iterator<Item = Harvest> {
+        self.plan.faults.iter().filter_map(|fault| match fault {
+            Fault::Harvest(harvest) => Some(*harvest),
+            _ => None,
+        })
     }
 }

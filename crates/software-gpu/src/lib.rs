@@ -10,15 +10,20 @@
 //! results are not computed.
 
 mod config;
+mod counters;
 mod device;
 mod error;
 mod fault;
 mod host;
 mod kernel;
+mod machine;
 mod memory;
 mod place;
+mod pm4;
 mod queue;
 mod signal;
+mod sync;
+mod trace;
 mod truth;
 
 pub use config::{DeviceConfig, Harvest};

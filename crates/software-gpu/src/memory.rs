@@ -36,6 +36,11 @@ impl Memory {
         Self { host }
     }
 
+    /// Whether the host lets the range be accessed.
+    pub(crate) fn is_valid(&self, address: u64, bytes: u64, access: Access) -> bool {
+        self.host.memory_is_valid(address, bytes, access)
+    }
+
     /// Borrows `count` words, checked for null, alignment and the host's consent.
     fn words<W: Word>(&self, address: u64, count: usize, access: Access) -> Result<&[W], MemoryFault> {
         let fault = Err(MemoryFault { address });
@@ -130,13 +135,9 @@ impl Memory {
     }
 
     /// Writes whole dwords, little endian, as the trace unit does.
-    pub(crate) fn store_dwords(
-        &self,
-        address: u64,
-        dwords: impl ExactSizeIterator<Item = u32>,
-    ) -> Result<(), MemoryFault> {
+    pub(crate) fn store_dwords(&self, address: u64, dwords: &[u32]) -> Result<(), MemoryFault> {
         let words = self.words::<AtomicU32>(address, dwords.len(), Access::Write)?;
-        for (word, value) in words.iter().zip(dwords) {
+        for (word, &value) in words.iter().zip(dwords) {
             word.store(value, Ordering::Relaxed);
         }
         Ok(())

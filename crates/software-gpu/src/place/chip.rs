@@ -60,6 +60,11 @@ impl Chip {
         self.engines.len()
     }
 
+    /// Whether work-groups can go to every XCC.
+    pub(crate) fn every_xcc_works(&self) -> bool {
+        self.engines.iter().all(|engines| engines.iter().any(|range| !range.is_empty()))
+    }
+
     /// Compute unit of a wave: on WGPs the one whose SIMD pair it runs on.
     pub(crate) fn compute_unit(&self, place: u16, simd: u8) -> u8 {
         let unit = self.position(place).unit;

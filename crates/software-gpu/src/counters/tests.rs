@@ -1,0 +1,104 @@
+//! Totals against hand-computed intervals.
+
+use super::*;
+use crate::DeviceConfig;
+use crate::place::{Chip, Wave};
+
+fn wave(place: u16, start: u64, end: u64, lanes: u8) -> Wave {
+    Wave { workgroup: 0, start, end, place, simd: 0, slot: 0, lanes, first: true }
+}
+
+struct Bench {
+    chip: Chip,
+    gates: Gates,
+    monitor: Monitor,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let config = DeviceConfig::mi300x();
+        let chip = Chip::new(&config);
+        let monitor = Monitor::new(&config, &chip);
+        let mut bench = Self { gates: Gates::new(&config, |_, _| u32::MAX), chip, monitor };
+        bench.monitor.set_clock(0xFF, true);
+        bench
+    }
+
+    fn sync(&mut self, now: u64) {
+        self.monitor.sync(now, &self.chip, &self.gates);
+    }
+
+    fn sample(&mut self) -> Totals {
+        self.monitor.sample(0xFF);
+        self.monitor.sampled(0).sequencers[0]
+    }
+}
+
+// Places 0 and 1 lie in engine 0 of XCC 0. Waves [100,200) and [150,300) on one place, [250,400) on the other.
+#[test]
+fn overlapping_waves_are_busy_once_and_their_cycles_add_up() {
+    let mut bench = Bench::new();
+    bench.monitor.set_state(0xFF, 1);
+    let waves = [wave(0, 100, 200, 64), wave(0, 150, 300, 40), wave(1, 250, 400, 10)];
+    bench.monitor.launch(&waves, 90, 400, 64, true);
+    bench.sync(1000);
+    let totals = bench.sample();
+    assert_eq!((totals.waves, totals.full, totals.items, totals.groups), (3, 1, 114, 3));
+    assert_eq!(totals.below, [1, 1, 2, 2]);
+    assert_eq!(totals.wave_cycles, 100 + 150 + 150);
+    assert_eq!(totals.busy_cycles, 300);
+    assert_eq!(totals.busy_unit_cycles, 200 + 150);
+    let xcc = bench.monitor.sampled(0);
+    assert_eq!((xcc.cycles, xcc.gui_active, xcc.spi_busy), (1000, 310, 300));
+}
+
+#[test]
+fn the_same_totals_result_however_often_time_is_looked_at() {
+    let waves = [wave(0, 100, 200, 64), wave(0, 150, 300, 40), wave(1, 250, 400, 10)];
+    let run = |steps: &[u64]| {
+        let mut bench = Bench::new();
+        bench.monitor.set_state(0xFF, 1);
+        bench.monitor.launch(&waves, 90, 400, 64, true);
+        steps.iter().for_each(|&step| bench.sync(step));
+        bench.sample()
+    };
+    assert_eq!(run(&[1000]), run(&[120, 160, 199, 260, 350, 999, 1000]));
+}
+
+#[test]
+fn only_what_runs_while_counting_is_counted() {
+    let mut bench = Bench::new();
+    bench.monitor.launch(&[wave(0, 100, 200, 64), wave(0, 180, 400, 64)], 100, 400, 64, true);
+    bench.sync(150);
+    bench.monitor.set_state(0xFF, 1);
+    bench.sync(300);
+    bench.monitor.set_state(0xFF, 2);
+    bench.sync(500);
+    let totals = bench.sample();
+    assert_eq!((totals.waves, totals.wave_cycles, totals.busy_cycles), (1, 50 + 120, 150));
+    assert_eq!(bench.monitor.sampled(0).cycles, 150);
+    bench.monitor.set_state(0xFF, 0);
+    assert_eq!(bench.sample(), Totals::default());
+}
+
+#[test]
+fn queues_that_take_no_part_are_seen_by_the_bus_manager_only() {
+    let mut bench = Bench::new();
+    bench.monitor.set_state(0xFF, 1);
+    bench.monitor.launch(&[wave(0, 100, 200, 64)], 100, 200, 64, false);
+    bench.sync(300);
+    assert_eq!(bench.sample(), Totals::default());
+    assert_eq!(bench.monitor.sampled(0).gui_active, 100);
+}
+
+#[test]
+fn levels_show_the_resident_waves() {
+    let mut bench = Bench::new();
+    bench.monitor.set_state(0xFF, 1);
+    bench.monitor.launch(&[wave(0, 100, 300, 64), wave(1, 100, 200, 64)], 100, 300, 64, true);
+    for (now, resident) in [(50, 0), (150, 2), (250, 1), (350, 0)] {
+        bench.sync(now);
+        bench.monitor.sample(0xFF);
+        assert_eq!(bench.monitor.sampled(0).value(Quantity::Level, 0, 0), resident, "at {now}");
+    }
+}

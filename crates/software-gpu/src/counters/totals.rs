@@ -1,0 +1,89 @@
+//! Running totals.
+
+use super::events::Quantity;
+
+/// Totals of one sequencer: a shader engine's on gfx9 and gfx10, a WGP's on gfx11 and gfx12.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) waves: u64,
+    /// Waves with fewer than 16, 32, 48, 64 lanes.
+    pub(crate) below: [u64; 4],
+    pub(crate) full: u64,
+    pub(crate) items: u64,
+    pub(crate) groups: u64,
+    pub(crate) wave_cycles: u64,
+    pub(crate) busy_cycles: u64,
+    pub(crate) busy_unit_cycles: u64,
+}
+
+/// Totals of an XCC.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct XccTotals {
+    pub(crate) cycles: u64,
+    pub(crate) gui_active: u64,
+    pub(crate) spi_busy: u64,
+    /// By shader engine, not subject to the sequencers' own switches.
+    pub(crate) engines: Vec<Totals>,
+    /// By sequencer.
+    pub(crate) sequencers: Vec<Totals>,
+    /// Waves resident, by sequencer, at the last look.
+    pub(crate) levels: Vec<u64>,
+}
+
+impl Totals {
+    const BOUNDS: [u8; 4] = [16, 32, 48, 64];
+
+    /// A wave was launched.
+    pub(crate) fn launch(&mut self, lanes: u8, wave_size: u8, first_of_group: bool) {
+        self.waves += 1;
+        self.items += u64::from(lanes);
+        self.groups += u64::from(first_of_group);
+        self.full += u64::from(lanes == wave_size);
+        for (count, bound) in self.below.iter_mut().zip(Self::BOUNDS) {
+            *count += u64::from(lanes < bound);
+        }
+    }
+}
+
+impl XccTotals {
+    pub(crate) fn new(engines: usize, sequencers: usize) -> Self {
+        Self {
+            engines: vec![Totals::default(); engines],
+            sequencers: vec![Totals::default(); sequencers],
+            levels: vec![0; sequencers],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        (self.cycles, self.gui_active, self.spi_busy) = (0, 0, 0);
+        self.engines.fill(Totals::default());
+        self.sequencers.fill(Totals::default());
+        self.levels.fill(0);
+    }
+
+    /// A quantity of the XCC, of an engine or of a sequencer, whichever it belongs to.
+    pub(crate) fn value(&self, quantity: Quantity, engine: usize, sequencer: usize) -> u64 {
+        let spi = self.engines.get(engine).copied().unwrap_or_default();
+        let sq = self.sequencers.get(sequencer).copied().unwrap_or_default();
+        match quantity {
+            Quantity::Cycles => self.cycles,
+            Quantity::GuiActive => self.gui_active,
+            Quantity::SpiBusy => self.spi_busy,
+            Quantity::Waves => sq.waves,
+            Quantity::WavesBelow(bound) => {
+                let index = Totals::BOUNDS.iter().position(|&known| known == bound);
+                index.map_or(0, |index| sq.below[index])
+            }
+            Quantity::FullWaves => sq.full,
+            Quantity::Items => sq.items,
+            Quantity::WaveCycles(unit) => sq.wave_cycles / unit,
+            Quantity::BusyCycles => sq.busy_cycles,
+            Quantity::BusyUnitCycles => sq.busy_unit_cycles / 4,
+            Quantity::SpiWaves => spi.waves,
+            Quantity::SpiGroups => spi.groups,
+            Quantity::SpiBusyCycles => spi.busy_cycles,
+            Quantity::Level => self.levels.get(sequencer).copied().unwrap_or_default(),
+        }
+    }
+}

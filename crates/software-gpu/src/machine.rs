@@ -1,0 +1,262 @@
+//! The device as its queues use it: everything they share, behind one lock, and what needs none.
+//!
+//! The lock is held while waves are placed and while command buffers run, never while memory that could fault is
+//! written: those writes are collected and done afterwards.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use wavescope_pm4::{BlockId, RegisterMap};
+
+use crate::counters::Monitor;
+use crate::fault::FaultState;
+use crate::kernel::{DESCRIPTOR_BYTES, Descriptor, Needs};
+use crate::memory::{Memory, MemoryFault};
+use crate::place::{Launch, Placed, Placer, Wave};
+use crate::pm4::{Cache, Command, CommandFault, Context, Outcome, RegisterFile, Roles, Run, Stores, gates};
+use crate::queue::KernelDispatch;
+use crate::signal::Span;
+use crate::sync::lock;
+use crate::trace::{DispatchRegisters, Output, Traces};
+use crate::{
+    DeviceConfig, DispatchTruth, Error, FaultPlan, Host, QueueFault, QueueId, Truth, TruthSink, WaveTruth,
+};
+
+/// What a queue keeps of the device's state for itself.
+#[derive(Debug, Default)]
+pub(crate) struct QueueRegisters {
+    context: Context,
+    cache: Cache,
+    stores: Stores,
+}
+
+/// A dispatch as it came from a queue.
+pub(crate) struct Submission<'a> {
+    pub(crate) queue: QueueId,
+    /// Index of the packet, and where it lies.
+    pub(crate) packet: u64,
+    pub(crate) address: u64,
+    pub(crate) dispatch: &'a KernelDispatch,
+}
+
+/// State under the lock.
+struct Core {
+    placer: Placer,
+    registers: RegisterFile,
+    monitor: Monitor,
+    traces: Traces,
+    reported: HashSet<(BlockId, u32)>,
+    dispatches: u64,
+    waves: Vec<Wave>,
+}
+
+/// See the module.
+pub(crate) struct Machine {
+    config: DeviceConfig,
+    roles: Roles,
+    host: Arc<dyn Host>,
+    memory: Memory,
+    truth: Option<Arc<dyn TruthSink>>,
+    faults: FaultState,
+    core: Mutex<Core>,
+}
+
+impl Machine {
+    pub(crate) fn new(
+        mut config: DeviceConfig,
+        host: Arc<dyn Host>,
+        truth: Option<Arc<dyn TruthSink>>,
+        plan: FaultPlan,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let faults = FaultState::new(plan);
+        config.harvest.extend(faults.harvested());
+        config.validate()?;
+        let placer = Placer::new(&config, seed);
+        if !placer.chip().every_xcc_works() {
+            return Err(Error::Geometry("an XCC without a compute unit"));
+        }
+        let core = Core {
+            registers: RegisterFile::default(),
+            monitor: Monitor::new(&config, placer.chip()),
+            traces: Traces::new(&config),
+            reported: HashSet::new(),
+            dispatches: 0,
+            waves: Vec::new(),
+            placer,
+        };
+        let roles = Roles::new(RegisterMap::new(config.target, config.bases));
+        let memory = Memory::new(Arc::clone(&host));
+        Ok(Self { config, roles, host, memory, truth, faults, core: Mutex::new(core) })
+    }
+
+    pub(crate) fn config(&self) -> &DeviceConfig {
+        &self.config
+    }
+
+    pub(crate) fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn faults(&self) -> &FaultState {
+        &self.faults
+    }
+
+    /// Makes the truth readable, before a completion tells anyone to look.
+    pub(crate) fn flush_truth(&self) {
+        if let Some(truth) = &self.truth {
+            truth.flush();
+        }
+    }
+
+    /// Launches a kernel: its waves get their places, now and in the future.
+    pub(crate) fn launch(
+        &self,
+        submission: &Submission<'_>,
+        registers: &QueueRegisters,
+    ) -> Result<Span, QueueFault> {
+        let dispatch = submission.dispatch;
+        let invalid = QueueFault::InvalidDispatch { index: submission.packet };
+        if !dispatch.geometry.is_valid() {
+            return Err(invalid);
+        }
+        let bytes = self.memory.load_bytes::<DESCRIPTOR_BYTES>(dispatch.kernel_object)?;
+        let descriptor = Descriptor::parse(dispatch.kernel_object, &bytes);
+        let needs = Needs::new(&self.config, &descriptor, dispatch.group_segment_bytes);
+        let mut guard = lock(&self.core);
+        let core = &mut *guard;
+        let arrival = self.host.clock() * self.config.cycles_per_tick();
+        core.waves.clear();
+        let launch = Launch { dispatch: core.dispatches + 1, geometry: dispatch.geometry, needs, arrival };
+        let placed = core.placer.place(&launch, &mut core.waves).ok_or(invalid)?;
+        core.dispatches += 1;
+        self.record(core, submission, &placed);
+        let outputs = self.observe(core, &descriptor, submission, &placed, needs.wave_size, registers);
+        drop(guard);
+        self.write_outputs(outputs)?;
+        Ok(self.span(&placed))
+    }
+
+    /// Start and end of a dispatch in ticks; the end is rounded up, so that no wave outlives its kernel.
+    fn span(&self, placed: &Placed) -> Span {
+        let cycles = self.config.cycles_per_tick();
+        Span { start: placed.start / cycles, end: placed.end.div_ceil(cycles) }
+    }
+
+    fn record(&self, core: &Core, submission: &Submission<'_>, placed: &Placed) {
+        let Some(truth) = &self.truth else { return };
+        let (device, dispatch) = (self.config.device, core.dispatches);
+        truth.record(&Truth::Dispatch(DispatchTruth {
+            device,
+            dispatch,
+            queue: submission.queue.0,
+            packet: submission.packet,
+            kernel_object: submission.dispatch.kernel_object,
+            grid: submission.dispatch.geometry.grid,
+            workgroup: submission.dispatch.geometry.workgroup,
+            workgroups: placed.workgroups,
+            waves: placed.waves,
+            start: placed.start,
+            end: placed.end,
+        }));
+        let chip = core.placer.chip();
+        for wave in &core.waves {
+            let position = chip.position(wave.place);
+            truth.record(&Truth::Wave(WaveTruth {
+                device,
+                dispatch,
+                workgroup: wave.workgroup,
+                xcc: position.xcc,
+                se: position.se,
+                sa: position.sa,
+                cu: chip.compute_unit(wave.place, wave.simd),
+                simd: wave.simd,
+                slot: wave.slot,
+                start: wave.start,
+                end: wave.end,
+                lanes: wave.lanes,
+            }));
+        }
+    }
+
+    /// Shows the dispatch to counters and traces.
+    fn observe(
+        &self,
+        core: &mut Core,
+        descriptor: &Descriptor,
+        submission: &Submission<'_>,
+        placed: &Placed,
+        wave_size: u8,
+        registers: &QueueRegisters,
+    ) -> Vec<Output> {
+        let counted = registers.context.perfcount != 0;
+        core.monitor.launch(&core.waves, placed.start, placed.end, wave_size, counted);
+        if core.monitor.wants_sweep() {
+            let gates = gates(&self.config, &self.roles, &core.registers);
+            core.monitor.sync(placed.start, core.placer.chip(), &gates);
+        }
+        if !core.traces.any_on() {
+            return Vec::new();
+        }
+        let registers = DispatchRegisters {
+            entry: descriptor.entry,
+            packet_address: submission.address,
+            workgroup: submission.dispatch.geometry.workgroup,
+            rsrc: descriptor.rsrc,
+        };
+        core.traces.launch(placed.start, &registers, &core.waves, core.placer.chip());
+        core.traces.take_outputs()
+    }
+
+    /// Finds or compiles a command buffer.
+    pub(crate) fn begin(
+        &self,
+        address: u64,
+        dwords: u32,
+        registers: &mut QueueRegisters,
+    ) -> Result<Run, MemoryFault> {
+        let all = u8::MAX >> (8 - self.config.xcc);
+        registers.cache.begin(&self.memory, &self.roles, all, address, dwords)
+    }
+
+    /// Goes on with a command buffer. `idle`: no kernel of the queue is in flight.
+    pub(crate) fn execute(
+        &self,
+        run: &mut Run,
+        registers: &mut QueueRegisters,
+        idle: bool,
+    ) -> Result<Outcome, CommandFault> {
+        let mut guard = lock(&self.core);
+        let core = &mut *guard;
+        let mut command = Command {
+            config: &self.config,
+            roles: &self.roles,
+            chip: core.placer.chip(),
+            memory: &self.memory,
+            faults: &self.faults,
+            registers: &mut core.registers,
+            monitor: &mut core.monitor,
+            traces: &mut core.traces,
+            reported: &mut core.reported,
+            truth: self.truth.as_deref(),
+            context: &mut registers.context,
+            stores: &mut registers.stores,
+            tick: self.host.clock(),
+            idle,
+        };
+        let outcome = command.run(run);
+        let outputs = core.traces.take_outputs();
+        drop(guard);
+        self.write_outputs(outputs)?;
+        registers.stores.flush(&self.memory)?;
+        outcome
+    }
+
+    fn write_outputs(&self, outputs: Vec<Output>) -> Result<(), MemoryFault> {
+        outputs.into_iter().try_for_each(|output| self.memory.store_dwords(output.address, &output.dwords))
+    }
+}

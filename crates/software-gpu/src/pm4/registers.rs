@@ -1,0 +1,89 @@
+//! Register storage with banks.
+//!
+//! A write reaches every copy that its selection covers. Instead of one value per copy, a register keeps the writes
+//! that are not yet covered by later ones, oldest first: few, since command buffers mostly broadcast.
+
+use std::collections::HashMap;
+
+use wavescope_pm4::GrbmGfxIndex;
+
+/// Which copies of a register: XCCs as bits, the rest as GRBM_GFX_INDEX has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Selection {
+    pub(crate) xccs: u8,
+    pub(crate) index: GrbmGfxIndex,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    selection: Selection,
+    value: u32,
+}
+
+/// All registers of a device.
+#[derive(Debug, Default)]
+pub(crate) struct RegisterFile {
+    registers: HashMap<u64, Vec<Entry>>,
+}
+
+impl RegisterFile {
+    pub(crate) fn write(&mut self, address: u64, selection: Selection, value: u32) {
+        let entries = self.registers.entry(address).or_default();
+        entries.retain_mut(|entry| {
+            if covers(selection.index, entry.selection.index) {
+                entry.selection.xccs &= !selection.xccs;
+            }
+            entry.selection.xccs != 0
+        });
+        entries.push(Entry { selection, value });
+    }
+
+    /// The value of one copy; 0 if never written. A broadcast index reads copy 0.
+    pub(crate) fn read(&self, address: u64, xcc: usize, index: GrbmGfxIndex) -> u32 {
+        let zero = |part: Option<u8>| Some(part.unwrap_or(0));
+        let one = GrbmGfxIndex { se: zero(index.se), sa: zero(index.sa), instance: zero(index.instance) };
+        let entries = self.registers.get(&address).map_or(&[][..], Vec::as_slice);
+        let hits =
+            |entry: &&Entry| entry.selection.xccs >> xcc & 1 != 0 && covers(entry.selection.index, one);
+        entries.iter().rev().find(hits).map_or(0, |entry| entry.value)
+    }
+}
+
+/// Whether every copy of `inner` is one of `outer`.
+fn covers(outer: GrbmGfxIndex, inner: GrbmGfxIndex) -> bool {
+    let part = |outer: Option<u8>, inner| outer.is_none() || outer == inner;
+    part(outer.se, inner.se) && part(outer.sa, inner.sa) && part(outer.instance, inner.instance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Selection = Selection { xccs: 0xFF, index: GrbmGfxIndex::BROADCAST };
+
+    fn engine(se: u8) -> GrbmGfxIndex {
+        GrbmGfxIndex::BROADCAST.with_se(se)
+    }
+
+    #[test]
+    fn a_narrow_write_shadows_a_broadcast_and_the_next_broadcast_shadows_it() {
+        let mut file = RegisterFile::default();
+        file.write(0xD9C0, ALL, 1);
+        file.write(0xD9C0, Selection { xccs: 0b10, index: engine(3) }, 2);
+        assert_eq!(file.read(0xD9C0, 1, engine(3)), 2);
+        assert_eq!(file.read(0xD9C0, 0, engine(3)), 1);
+        assert_eq!(file.read(0xD9C0, 1, engine(2)), 1);
+        file.write(0xD9C0, ALL, 3);
+        assert_eq!(file.read(0xD9C0, 1, engine(3)), 3);
+        assert_eq!(file.registers[&0xD9C0].len(), 1);
+    }
+
+    #[test]
+    fn reading_with_a_broadcast_index_shows_copy_0() {
+        let mut file = RegisterFile::default();
+        file.write(0xD9C0, Selection { xccs: 1, index: engine(0) }, 7);
+        file.write(0xD9C0, Selection { xccs: 1, index: engine(1) }, 8);
+        assert_eq!(file.read(0xD9C0, 0, GrbmGfxIndex::BROADCAST), 7);
+        assert_eq!(file.read(0xD9C0, 1, GrbmGfxIndex::BROADCAST), 0);
+    }
+}

@@ -1,0 +1,109 @@
+//! Events to the gfx9 token stream, with time.
+//!
+//! Small steps ride on the tokens, longer ones on MISC tokens before them; a long silence is bridged as the hardware
+//! does it: a MISC time reset, then a TIME token with the absolute clock.
+
+use super::bits::BitWriter;
+use super::event::{Event, Location};
+use super::gfx9::{MISC_STEPS, Pipe, Place, TOKEN_STEPS, Token, misc};
+
+/// Clocks of one step.
+const CLOCKS: u64 = 4;
+/// Steps from which a reset with TIME (10 bytes) is shorter than a row of MISC tokens (2 bytes each).
+const RESET_STEPS: u64 = 4 * MISC_STEPS;
+/// Every compute queue appears as the first ME's first pipe.
+const PIPE: Pipe = Pipe { me: 0, pipe: 0 };
+/// REG's type for a user-config register, as captures show it.
+const REG_UCONFIG: u8 = 3;
+/// Pseudo register of REG_CS that announces events; its data is the event type.
+const REG_EVENT: u8 = 0x7F;
+const CS_PARTIAL_FLUSH: u32 = 7;
+
+/// Which tokens SQ_THREAD_TRACE_TOKEN_MASK lets through: bit positions.
+mod enable {
+    pub(super) const REG: u32 = 2;
+    pub(super) const WAVE_START: u32 = 3;
+    pub(super) const REG_CS: u32 = 5;
+    pub(super) const WAVE_END: u32 = 6;
+    pub(super) const REG_CS_PRIV: u32 = 15;
+}
+
+/// Encoder state of one shader engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    /// Cycle up to which the tokens have told time.
+    cycle: u64,
+    token_mask: u32,
+}
+
+impl Stream {
+    /// Begins a stream at `cycle`: a time reset and the absolute clock.
+    pub(crate) fn begin(cycle: u64, token_mask: u32, out: &mut BitWriter) -> Self {
+        let stream = Self { cycle: cycle / CLOCKS * CLOCKS, token_mask };
+        stream.reset(out);
+        stream
+    }
+
+    /// Writes an event. A cycle before the last token's counts as that token's.
+    pub(crate) fn event(&mut self, cycle: u64, event: &Event, out: &mut BitWriter) {
+        let Some((token, bit)) = token(event) else { return };
+        if self.token_mask >> bit & 1 == 0 {
+            return;
+        }
+        let steps = self.advance(cycle, out);
+        token.write(steps, out);
+    }
+
+    /// Brings time to within a token's own step of `cycle` and returns that step.
+    fn advance(&mut self, cycle: u64, out: &mut BitWriter) -> u64 {
+        let target = cycle.max(self.cycle) / CLOCKS * CLOCKS;
+        let mut steps = (target - self.cycle) / CLOCKS;
+        self.cycle = target;
+        if steps > RESET_STEPS {
+            self.reset(out);
+            return 0;
+        }
+        while steps > TOKEN_STEPS {
+            let step = steps.min(MISC_STEPS);
+            Token::Misc { sh: 0, kind: misc::TIME }.write(step, out);
+            steps -= step;
+        }
+        steps
+    }
+
+    fn reset(&self, out: &mut BitWriter) {
+        Token::Misc { sh: 0, kind: misc::TIME_RESET }.write(MISC_STEPS, out);
+        Token::Time { clock: self.cycle }.write(0, out);
+    }
+}
+
+fn place(location: &Location) -> Place {
+    Place { sh: location.sa, cu: location.unit, slot: location.slot, simd: location.simd }
+}
+
+/// The token of an event and the mask bit that enables it.
+fn token(event: &Event) -> Option<(Token, u32)> {
+    Some(match event {
+        &Event::Compute { register, value } => {
+            (Token::RegCs { pipe: PIPE, register, data: value, private: true }, enable::REG_CS_PRIV)
+        }
+        &Event::UserData { register, value } => {
+            (Token::Reg { pipe: PIPE, kind: REG_UCONFIG, valid: true, register, data: value }, enable::REG)
+        }
+        Event::WaveStart { location, lanes } => (
+            Token::WaveStart { place: place(location), pipe: PIPE, lanes: *lanes, group: 0 },
+            enable::WAVE_START,
+        ),
+        Event::WaveEnd { location } => (Token::WaveEnd { place: place(location) }, enable::WAVE_END),
+        Event::Idle => {
+            let data = CS_PARTIAL_FLUSH;
+            (Token::RegCs { pipe: PIPE, register: REG_EVENT, data, private: false }, enable::REG_CS)
+        }
+        // The write of the dispatch initiator says it.
+        Event::DispatchStart => return None,
+        Event::Event(event) => {
+            let data = u32::from(event.event_type());
+            (Token::RegCs { pipe: PIPE, register: REG_EVENT, data, private: false }, enable::REG_CS)
+        }
+    })
+}

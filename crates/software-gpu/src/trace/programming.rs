@@ -1,0 +1,114 @@
+//! What the trace registers of each generation mean.
+//!
+//! Fields: kernel `gc_9_2_1_sh_mask.h`, `gc_10_3_0_sh_mask.h`, `gc_11_0_0_sh_mask.h`, `gc_12_0_0_sh_mask.h`
+//! (`SQ_THREAD_TRACE_*`).
+
+use wavescope_pm4::{Generation, RegisterName as Name};
+
+use super::bits::BitWriter;
+use super::gfx9_stream;
+use super::unit::{Buffer, Stream, Unit};
+
+/// What a register write brings about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    None,
+    /// The buffer is empty again.
+    Clear,
+    Start,
+    Stop,
+}
+
+/// Buffers are addressed and sized in pages.
+const PAGE: u32 = 12;
+
+pub(crate) fn effect(generation: Generation, unit: &Unit, name: Name, value: u32) -> Effect {
+    match generation {
+        Generation::Gfx9 => effect_gfx9(name, value),
+        Generation::Gfx10 | Generation::Gfx11 | Generation::Gfx12 => effect_rdna(unit, name, value),
+    }
+}
+
+fn effect_gfx9(name: Name, value: u32) -> Effect {
+    match name {
+        // RESET_BUFFER.
+        Name::SqThreadTraceCtrl if value >> 31 != 0 => Effect::Clear,
+        // MODE 22:21 on; MASK_CS 20:18 lets compute waves in.
+        Name::SqThreadTraceMode if value >> 21 & 3 == 1 && value >> 18 & 7 != 0 => Effect::Start,
+        Name::SqThreadTraceMode => Effect::Stop,
+        _ => Effect::None,
+    }
+}
+
+fn effect_rdna(unit: &Unit, name: Name, value: u32) -> Effect {
+    match name {
+        Name::SqThreadTraceCtrl if value & 3 == 1 && unit.is_on() => Effect::None,
+        Name::SqThreadTraceCtrl if value & 3 == 1 => Effect::Start,
+        Name::SqThreadTraceCtrl => Effect::Stop,
+        _ => Effect::None,
+    }
+}
+
+/// Where a unit writes.
+pub(crate) fn buffer(generation: Generation, unit: &Unit) -> Buffer {
+    let register = |name| u64::from(unit.register(name));
+    let (page, pages) = match generation {
+        Generation::Gfx9 => {
+            let high = register(Name::SqThreadTraceBase2) & 0xF;
+            (register(Name::SqThreadTraceBase) | high << 32, register(Name::SqThreadTraceSize) & 0x3F_FFFF)
+        }
+        Generation::Gfx10 | Generation::Gfx11 => {
+            let size = register(Name::SqThreadTraceBuf0Size);
+            (register(Name::SqThreadTraceBuf0Base) | (size & 0xF) << 32, size >> 8 & 0x3F_FFFF)
+        }
+        Generation::Gfx12 => {
+            let high = register(Name::SqThreadTraceBuf0BaseHi) & 0xF;
+            (
+                register(Name::SqThreadTraceBuf0BaseLo) | high << 32,
+                register(Name::SqThreadTraceBuf0Size) & 0x3F_FFFF,
+            )
+        }
+    };
+    let size = pages << PAGE;
+    Buffer { address: page << PAGE, size, limit: size }
+}
+
+/// Opens the unit's stream.
+pub(crate) fn stream(
+    generation: Generation,
+    unit: &Unit,
+    cycle: u64,
+) -> Option<impl FnOnce(&mut BitWriter) -> Stream + use<>> {
+    let token_mask = unit.register(Name::SqThreadTraceTokenMask);
+    match generation {
+        Generation::Gfx9 => {
+            Some(move |out: &mut BitWriter| Stream::Gfx9(gfx9_stream::Stream::begin(cycle, token_mask, out)))
+        }
+        Generation::Gfx10 | Generation::Gfx11 | Generation::Gfx12 => None,
+    }
+}
+
+/// What software reads.
+pub(crate) fn read(generation: Generation, unit: &Unit, name: Name) -> u32 {
+    match (generation, name) {
+        (Generation::Gfx9, Name::SqThreadTraceWptr) => (unit.pieces() & 0x3FFF_FFFF) as u32,
+        (Generation::Gfx9, Name::SqThreadTraceStatus) => {
+            flag(unit.unmapped, 28) | flag(unit.is_on(), 30) | flag(unit.is_full(), 31)
+        }
+        // Public headers do not say what it counts; here, what was lost.
+        (Generation::Gfx9, Name::SqThreadTraceCntr) => unit.dropped(),
+        (Generation::Gfx11, Name::SqThreadTraceWptr) => {
+            // An address, unlike on its neighbours.
+            let next = buffer(generation, unit).address + unit.pieces() * 32;
+            (next >> 5 & 0x1FFF_FFFF) as u32
+        }
+        (_, Name::SqThreadTraceWptr) => (unit.pieces() & 0x1FFF_FFFF) as u32,
+        (_, Name::SqThreadTraceStatus) => flag(unit.unmapped, 24) | flag(unit.is_on(), 25),
+        (_, Name::SqThreadTraceDroppedCntr) => unit.dropped(),
+        _ => unit.register(name),
+    }
+}
+
+const fn flag(set: bool, bit: u32) -> u32 {
+    (set as u32) << bit
+}

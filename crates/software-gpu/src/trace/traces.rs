@@ -1,0 +1,179 @@
+//! All trace units of a device, and what their registers mean.
+
+use wavescope_pm4::{EventWrite, Generation, GrbmGfxIndex, RegisterName};
+
+use super::event::{DispatchRegisters, Event, Location, dispatch_events};
+use super::programming::{self, Effect};
+use super::unit::{Output, Unit};
+use crate::counters::Monitor;
+use crate::fault::FaultState;
+use crate::memory::Memory;
+use crate::place::{Chip, Wave};
+use crate::pm4::Selection;
+use crate::{Access, DeviceConfig};
+
+/// The device around the units, at one moment.
+pub(crate) struct Moment<'a> {
+    pub(crate) cycle: u64,
+    pub(crate) chip: &'a Chip,
+    pub(crate) monitor: &'a Monitor,
+    pub(crate) memory: &'a Memory,
+    pub(crate) faults: &'a FaultState,
+}
+
+/// Trace units, `[xcc * engines + se]`.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    generation: Generation,
+    engines: usize,
+    units: Vec<Unit>,
+    /// How many units are on.
+    on: usize,
+    outputs: Vec<Output>,
+}
+
+impl Traces {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
+        let units = (0..config.shader_engines()).map(|_| Unit::new()).collect();
+        let engines = usize::from(config.se_per_xcc);
+        Self { generation: config.target.generation(), engines, units, on: 0, outputs: Vec::new() }
+    }
+
+    /// Whether any unit traces.
+    pub(crate) const fn any_on(&self) -> bool {
+        self.on > 0
+    }
+
+    /// Trace data on their way to memory.
+    pub(crate) fn take_outputs(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// Indices of the units that a selection reaches. Only array 0 has trace registers.
+    fn selected(&self, selection: Selection) -> impl Iterator<Item = usize> + use<> {
+        let engines = self.engines;
+        let reached = move |&unit: &usize| {
+            let (xcc, se) = (unit / engines, unit % engines);
+            selection.xccs >> xcc & 1 != 0 && selection.index.se.is_none_or(|index| usize::from(index) == se)
+        };
+        let array = selection.index.sa.unwrap_or(0) == 0;
+        (0..self.units.len()).filter(reached).filter(move |_| array)
+    }
+
+    /// Reports an event to every unit of the XCCs.
+    fn broadcast(&mut self, xccs: u8, cycle: u64, event: Event) {
+        if self.any_on() {
+            self.selected(Selection { xccs, index: GrbmGfxIndex::BROADCAST })
+                .for_each(|unit| self.units[unit].push(cycle, event));
+        }
+    }
+
+    /// The command processor waited for idle.
+    pub(crate) fn idle(&mut self, xccs: u8, cycle: u64) {
+        self.broadcast(xccs, cycle, Event::Idle);
+    }
+
+    /// The command processor ran EVENT_WRITE.
+    pub(crate) fn event(&mut self, xccs: u8, event: EventWrite, cycle: u64) {
+        self.broadcast(xccs, cycle, Event::Event(event));
+    }
+
+    /// Software wrote a user-data register.
+    pub(crate) fn user_data(&mut self, selection: Selection, register: u32, value: u32, cycle: u64) {
+        if self.any_on() {
+            let event = Event::UserData { register: register as u16, value };
+            self.selected(selection).for_each(|unit| self.units[unit].push(cycle, event));
+        }
+    }
+
+    /// Waves of a dispatch that begins at `cycle`.
+    pub(crate) fn launch(&mut self, cycle: u64, registers: &DispatchRegisters, waves: &[Wave], chip: &Chip) {
+        if !self.any_on() {
+            return;
+        }
+        for event in dispatch_events(registers) {
+            self.broadcast(0xFF, cycle, event);
+        }
+        waves.iter().for_each(|wave| self.wave(wave, 0, chip));
+        let outputs = self.units.iter_mut().filter_map(|unit| unit.advance(cycle));
+        self.outputs.extend(outputs);
+    }
+
+    /// Reports a wave's start and end as far as they come after `cycle`.
+    fn wave(&mut self, wave: &Wave, cycle: u64, chip: &Chip) {
+        let position = chip.position(wave.place);
+        let unit = &mut self.units[usize::from(position.xcc) * self.engines + usize::from(position.se)];
+        let location = Location { sa: position.sa, unit: position.unit, simd: wave.simd, slot: wave.slot };
+        if wave.start >= cycle {
+            unit.push(wave.start, Event::WaveStart { location, lanes: wave.lanes });
+        }
+        if wave.end >= cycle {
+            unit.push(wave.end, Event::WaveEnd { location });
+        }
+    }
+
+    /// Software wrote a trace register.
+    pub(crate) fn write(&mut self, now: &Moment<'_>, selection: Selection, name: RegisterName, value: u32) {
+        for index in self.selected(selection) {
+            self.units[index].set_register(name, value);
+            match programming::effect(self.generation, &self.units[index], name, value) {
+                Effect::None => {}
+                Effect::Clear => self.units[index].clear(),
+                Effect::Start => self.start(now, index),
+                Effect::Stop => self.stop(now, index),
+            }
+        }
+    }
+
+    fn start(&mut self, now: &Moment<'_>, index: usize) {
+        let unit = &mut self.units[index];
+        if unit.is_on() {
+            return;
+        }
+        let mut buffer = programming::buffer(self.generation, unit);
+        buffer.limit = now.faults.trace_bytes().map_or(buffer.size, |limit| buffer.size.min(limit));
+        unit.unmapped = buffer.size > 0 && !now.memory.is_valid(buffer.address, buffer.size, Access::Write);
+        let stream = programming::stream(self.generation, unit, now.cycle);
+        if let Some(stream) = stream {
+            unit.start(buffer, stream);
+            self.on += 1;
+            for wave in now.monitor.waves() {
+                let position = now.chip.position(wave.place);
+                if self.index(position.xcc, position.se) == index {
+                    self.wave(wave, now.cycle, now.chip);
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self, now: &Moment<'_>, index: usize) {
+        let unit = &mut self.units[index];
+        if unit.is_on() {
+            self.outputs.extend(unit.stop(now.cycle));
+            self.on -= 1;
+        }
+    }
+
+    fn index(&self, xcc: u8, se: u8) -> usize {
+        usize::from(xcc) * self.engines + usize::from(se)
+    }
+
+    /// Software reads a trace register of one engine.
+    pub(crate) fn read(
+        &self,
+        faults: &FaultState,
+        xcc: usize,
+        index: GrbmGfxIndex,
+        name: RegisterName,
+    ) -> u32 {
+        let se = usize::from(index.se.unwrap_or(0));
+        let Some(unit) = self.units.get(xcc * self.engines + se).filter(|_| se < self.engines) else {
+            return 0;
+        };
+        let value = programming::read(self.generation, unit, name);
+        match name {
+            RegisterName::SqThreadTraceStatus => faults.status(xcc, se, value),
+            _ => value,
+        }
+    }
+}

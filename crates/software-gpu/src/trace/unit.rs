@@ -1,0 +1,176 @@
+//! The trace of one shader engine: its registers, its buffer, and what waits to be written.
+
+use wavescope_pm4::RegisterName;
+
+use super::bits::BitWriter;
+use super::event::Event;
+use super::gfx9_stream;
+
+/// The hardware writes whole pieces of this many bytes, and counts them in WPTR.
+const PIECE: u64 = 32;
+
+/// Bytes on their way to memory.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) address: u64,
+    pub(crate) dwords: Vec<u32>,
+}
+
+/// The generations' encoders.
+#[derive(Clone, Debug)]
+pub(crate) enum Stream {
+    Gfx9(gfx9_stream::Stream),
+}
+
+impl Stream {
+    fn event(&mut self, cycle: u64, event: &Event, out: &mut BitWriter) {
+        match self {
+            Self::Gfx9(stream) => stream.event(cycle, event, out),
+        }
+    }
+}
+
+/// Where the trace goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Buffer {
+    pub(crate) address: u64,
+    /// Bytes.
+    pub(crate) size: u64,
+    /// What the fault plan leaves of it.
+    pub(crate) limit: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    cycle: u64,
+    event: Event,
+}
+
+/// Trace state of one engine of one XCC.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    registers: [u32; RegisterName::ALL.len()],
+    stream: Option<Stream>,
+    buffer: Buffer,
+    /// Events in the future, or not yet encoded, in order of time.
+    waiting: Vec<Waiting>,
+    sorted: bool,
+    encoded: BitWriter,
+    /// Bytes handed out, and of these the ones in the buffer.
+    written: u64,
+    full: bool,
+    dropped: u32,
+    /// The buffer is not mapped.
+    pub(crate) unmapped: bool,
+}
+
+impl Unit {
+    pub(crate) fn new() -> Self {
+        Self {
+            registers: [0; RegisterName::ALL.len()],
+            stream: None,
+            buffer: Buffer::default(),
+            waiting: Vec::new(),
+            sorted: true,
+            encoded: BitWriter::default(),
+            written: 0,
+            full: false,
+            dropped: 0,
+            unmapped: false,
+        }
+    }
+
+    pub(crate) fn register(&self, name: RegisterName) -> u32 {
+        self.registers[name as usize]
+    }
+
+    pub(crate) fn set_register(&mut self, name: RegisterName, value: u32) {
+        self.registers[name as usize] = value;
+    }
+
+    pub(crate) const fn is_on(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    pub(crate) const fn is_full(&self) -> bool {
+        self.full
+    }
+
+    pub(crate) const fn dropped(&self) -> u32 {
+        self.dropped
+    }
+
+    /// Pieces of 32 bytes in the buffer.
+    pub(crate) const fn pieces(&self) -> u64 {
+        self.written / PIECE
+    }
+
+    /// Forgets what was traced: an empty buffer, nothing lost.
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.encoded = BitWriter::default();
+        (self.written, self.full, self.dropped, self.unmapped) = (0, false, 0, false);
+    }
+
+    /// Starts tracing into `buffer` with the stream that `begin` opens.
+    pub(crate) fn start(&mut self, buffer: Buffer, begin: impl FnOnce(&mut BitWriter) -> Stream) {
+        self.buffer = buffer;
+        self.stream = Some(begin(&mut self.encoded));
+    }
+
+    /// Takes an event, also one of the future.
+    pub(crate) fn push(&mut self, cycle: u64, event: Event) {
+        if self.stream.is_some() {
+            self.sorted &= self.waiting.last().is_none_or(|last| last.cycle <= cycle);
+            self.waiting.push(Waiting { cycle, event });
+        }
+    }
+
+    /// Encodes everything up to `cycle`; hands out what is much.
+    pub(crate) fn advance(&mut self, cycle: u64) -> Option<Output> {
+        self.encode(cycle);
+        (self.encoded.bits() > Self::KEPT_BITS).then(|| self.flush())?
+    }
+
+    /// Encoded bits that are kept back for the next piece of memory.
+    const KEPT_BITS: u64 = 1 << 20;
+
+    fn encode(&mut self, cycle: u64) {
+        let Some(stream) = &mut self.stream else { return };
+        if !std::mem::replace(&mut self.sorted, true) {
+            self.waiting.sort_by_key(|waiting| waiting.cycle); // stable: order of arrival within a cycle
+        }
+        let due = self.waiting.partition_point(|waiting| waiting.cycle <= cycle);
+        for Waiting { cycle, event } in self.waiting.drain(..due) {
+            let room = self.buffer.limit.saturating_sub(self.written) * 8;
+            if self.full || self.encoded.bits() >= room {
+                self.full = true;
+                self.dropped = self.dropped.saturating_add(1);
+            } else {
+                stream.event(cycle, &event, &mut self.encoded);
+            }
+        }
+    }
+
+    /// Ends tracing at `cycle`; what would have come later is not traced.
+    pub(crate) fn stop(&mut self, cycle: u64) -> Option<Output> {
+        self.encode(cycle);
+        self.stream = None;
+        self.waiting.clear();
+        self.encoded.pad(PIECE);
+        self.flush()
+    }
+
+    /// Hands out the whole pieces, cut where the buffer ends.
+    fn flush(&mut self) -> Option<Output> {
+        let mut dwords = self.encoded.take(PIECE as usize / 4);
+        let room = self.buffer.limit.saturating_sub(self.written) / PIECE * PIECE;
+        if dwords.len() as u64 * 4 > room {
+            self.full = true;
+            dwords.truncate((room / 4) as usize);
+        }
+        let address = self.buffer.address + self.written;
+        self.written += dwords.len() as u64 * 4;
+        (!dwords.is_empty() && !self.unmapped).then_some(Output { address, dwords })
+    }
+}

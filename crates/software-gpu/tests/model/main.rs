@@ -1,0 +1,4 @@
+//! The model through its public interface: packets in, memory and truth out.
+
+mod queues;
+mod rig;
