@@ -8,9 +8,6 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// A field that always reads as zero: the generation does not have it.
-    pub(crate) const ABSENT: Field = Field { shift: 0, mask: 0 };
-
     /// The field of bits `from..to`.
     pub(crate) const fn new(from: u8, to: u8) -> Self {
         Field { shift: from, mask: if to - from == 64 { u64::MAX } else { (1 << (to - from)) - 1 } }
@@ -85,6 +82,5 @@ mod tests {
     fn fields_cover_the_word() {
         assert_eq!(bits(u64::MAX, 0, 64), u64::MAX);
         assert_eq!(bits(0xabcd, 4, 12), 0xbc);
-        assert_eq!(Field::ABSENT.get(u64::MAX), 0);
     }
 }

@@ -228,7 +228,8 @@ fn push_list<T>(line: &mut String, items: &[T], push: fn(&mut String, &T)) {
 
 fn push_marker(line: &mut String, marker: &Marker<'_>) {
     let ShaderData { time, value, cu, simd, wave_id, .. } = marker.shader_data;
-    let Marker { code_object_id, marker_id, record_kind, kind, flags, payload_index, payload_count, .. } = *marker;
+    let Marker { code_object_id, marker_id, record_kind, kind, flags, payload_index, payload_count, .. } =
+        *marker;
     let (record_kind, kind, flags) = (record_kind as u32, kind as u32, flags.0);
     let _ = write!(
         line,

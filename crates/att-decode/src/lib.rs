@@ -9,6 +9,7 @@ mod gfx9;
 pub mod jsonl;
 mod occupancy;
 mod program;
+pub mod quick;
 mod rdna;
 mod record;
 mod session;

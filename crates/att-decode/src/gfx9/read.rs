@@ -40,7 +40,9 @@ impl Gfx9Decoder {
                     if at == self.used_up {
                         self.used_up = 0;
                     } else {
-                        let Some(counter_set) = self.reset(data, base, next, then, is_last) else { break Ok(()) };
+                        let Some(counter_set) = self.reset(data, base, next, then, is_last) else {
+                            break Ok(());
+                        };
                         counter = counter_set;
                     }
                 }

@@ -227,9 +227,9 @@ impl Gfx9Decoder {
         if !self.is_live[index] {
             self.begin_wave(simd, slot, time);
         }
-        self.waves[index].inst(code, simd, time, &mut self.phase).map_err(|StaleIssue { index, len }| {
-            Error::StaleIssue { byte_offset: byte, index, len }
-        })
+        self.waves[index]
+            .inst(code, simd, time, &mut self.phase)
+            .map_err(|StaleIssue { index, len }| Error::StaleIssue { byte_offset: byte, index, len })
     }
 
     fn inst_pc(&mut self, raw: u64) {

@@ -166,13 +166,7 @@ impl Gfx9Wave {
 
     /// INST: finishes the oldest unfinished instruction.
     #[inline]
-    pub(super) fn inst(
-        &mut self,
-        code: u8,
-        simd: u8,
-        time: i64,
-        phase: &mut u32,
-    ) -> Result<(), StaleIssue> {
+    pub(super) fn inst(&mut self, code: u8, simd: u8, time: i64, phase: &mut u32) -> Result<(), StaleIssue> {
         if self.status == Status::WaitingForPc && code == code::PC {
             self.leave_trap(time);
             return Ok(());
@@ -198,7 +192,9 @@ impl Gfx9Wave {
             *last = index + 1;
         }
         match meaning(code) {
-            Meaning::Is(category, shift) => self.finish_instruction(at, code, category, time, lateness + shift),
+            Meaning::Is(category, shift) => {
+                self.finish_instruction(at, code, category, time, lateness + shift)
+            }
             Meaning::Replays(kind) => self.replay(at, kind, time),
             Meaning::Nothing => {
                 list.remove(at);

@@ -1,6 +1,6 @@
 //! Which code object an address belongs to, as the marker words of the stream say.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::record::Pc;
 
@@ -40,8 +40,8 @@ impl Ranges {
 /// Code objects announced so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CodeObjects {
-    /// Load address by id, of those loaded now.
-    active: HashMap<u64, u64>,
+    /// Load address and size by id, of those loaded now.
+    active: BTreeMap<u64, (u64, u64)>,
     loaded: Ranges,
     /// Those loaded before the trace began, unloaded ones too: their addresses can be looked up late.
     from_start: Ranges,
@@ -53,7 +53,7 @@ impl CodeObjects {
         if self.active.contains_key(&id) {
             return false;
         }
-        self.active.insert(id, address);
+        self.active.insert(id, (address, size));
         self.loaded.insert(address, size, id);
         if before_trace {
             self.from_start.insert(address, size, id);
@@ -63,7 +63,7 @@ impl CodeObjects {
 
     /// Takes an unload; false if the id is not loaded.
     pub(crate) fn unload(&mut self, id: u64) -> bool {
-        let Some(address) = self.active.remove(&id) else { return false };
+        let Some((address, _)) = self.active.remove(&id) else { return false };
         if let Some((start, _)) = self.loaded.find(address) {
             self.loaded.0.remove(&start);
         }
@@ -85,9 +85,9 @@ impl CodeObjects {
         self.from_start.resolve(pc.address).unwrap_or(pc)
     }
 
-    /// Ids loaded now with their load address, size and order of address.
-    pub(crate) fn active(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.active.iter().map(|(&id, &address)| (id, address))
+    /// Those loaded now, by id: id, load address, size.
+    pub(crate) fn active(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        self.active.iter().map(|(&id, &(address, size))| (id, address, size))
     }
 }
 

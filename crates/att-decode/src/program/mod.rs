@@ -8,7 +8,7 @@ mod user_data;
 pub(crate) use code_objects::CodeObjects;
 pub(crate) use dispatch::GFX9_AS_VERSION;
 pub(crate) use registers::{ComputeRegister, Queue, Registers};
-pub(crate) use user_data::{UserData, Word};
+pub(crate) use user_data::{SWITCH_ON, UserData, Word, payload};
 
 /// User-data register that carries marker words.
 pub(crate) const MARKER_REGISTER: u16 = 0xc342;

@@ -31,6 +31,11 @@ pub(crate) mod payload {
     pub(crate) const ID_HI: u8 = 6;
     /// No type: its header takes no payload.
     pub(crate) const NONE: u8 = 7;
+
+    /// The word that announces a payload of this type.
+    pub(crate) const fn header(kind: u8) -> u32 {
+        super::CODE_OBJECT as u32 | (kind as u32) << 8
+    }
 }
 
 /// Kilohertz to Hertz.
@@ -187,6 +192,7 @@ impl ClockWords {
 
 #[cfg(test)]
 mod tests {
+    use super::payload::header;
     use super::*;
 
     const QUEUE: Queue = Queue::new(0, 0);
@@ -197,10 +203,6 @@ mod tests {
             .map(|&word| user.marker_word(word, QUEUE, code))
             .filter(|&word| word != Word::Nothing)
             .collect()
-    }
-
-    const fn header(kind: u8) -> u32 {
-        4 | (kind as u32) << 8
     }
 
     #[test]

@@ -15,4 +15,4 @@ mod start;
 mod state;
 mod wave;
 
-pub(crate) use state::RdnaDecoder;
+pub(crate) use state::{RdnaDecoder, pipeline_event};

@@ -43,7 +43,8 @@ impl RdnaDecoder {
 
     /// The last bytes: what lies behind the end reads as zero, a token cut off is taken all the same.
     pub(super) fn run_tail_in_order(&mut self, data: &[u8], base: u64, out: &mut Outside<'_>) {
-        let mut tail = Tail { data, base, end: (base + data.len() as u64) * 8, queue: self.held.drain(..).collect() };
+        let mut tail =
+            Tail { data, base, end: (base + data.len() as u64) * 8, queue: self.held.drain(..).collect() };
         // Quirk: before each token the public decoder gives up for good if it holds nothing back and its window is
         // all padding, however much lies behind the window.
         while self.cursor.is_in_main(tail.end) || !tail.queue.is_empty() || tail.window_before(self) != 0 {

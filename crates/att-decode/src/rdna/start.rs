@@ -146,4 +146,3 @@ impl Place {
         Occupancy::new(start, pc, time, (self.location, self.simd, self.slot), tags)
     }
 }
-

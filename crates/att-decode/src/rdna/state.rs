@@ -119,10 +119,7 @@ impl RdnaDecoder {
 
     /// The rules of the stitcher that hold now.
     pub(super) fn chip(&self) -> Chip {
-        Chip {
-            gfxip: self.generation.gfxip(),
-            excludes_barrier_wait: self.header.excludes_barrier_wait,
-        }
+        Chip { gfxip: self.generation.gfxip(), excludes_barrier_wait: self.header.excludes_barrier_wait }
     }
 
     /// Packets were lost before the token at `time`.
@@ -328,7 +325,7 @@ impl RdnaDecoder {
             cu: place.location,
             simd: place.simd,
             wave_id: place.slot,
-            flags: is_short as u8 * ShaderData::IMMEDIATE | is_privileged as u8 * ShaderData::PRIVILEGED,
+            flags: (is_short as u8 * ShaderData::IMMEDIATE) | (is_privileged as u8 * ShaderData::PRIVILEGED),
             reserved: 0,
         };
         self.shader_data.push(record, &mut out.emitter);
@@ -398,7 +395,7 @@ pub(crate) fn pipeline_event(raw: u64, time: i64) -> Option<Event> {
         0x36 => EventKind::TtFlush,
         _ => return None,
     };
-    let flags = EventFlags(EventFlags::PER_PIPE.0 | EventFlags::BOP.0 * bits(raw, 11, 12) as u16);
+    let flags = EventFlags(EventFlags::PER_PIPE.0 | (EventFlags::BOP.0 * bits(raw, 11, 12) as u16));
     let (me, pipe) = (bits(raw, 16, 18) as u8, bits(raw, 14, 16) as u8);
     Some(Event::of_pipe(kind, time, me, pipe, flags))
 }

@@ -33,7 +33,13 @@ pub(crate) struct OccupancyTags {
 }
 
 impl Occupancy {
-    pub(crate) const fn new(start: bool, pc: Pc, time: i64, place: (u8, u8, u8), tags: OccupancyTags) -> Self {
+    pub(crate) const fn new(
+        start: bool,
+        pc: Pc,
+        time: i64,
+        place: (u8, u8, u8),
+        tags: OccupancyTags,
+    ) -> Self {
         let bits = start as u32
             | (tags.me as u32 & 7) << 1
             | (tags.pipe as u32 & 15) << 4

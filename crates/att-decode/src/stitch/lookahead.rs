@@ -17,9 +17,7 @@ impl Walk<'_> {
     pub(super) fn excludes_barrier_wait(&mut self, chip: Chip, line: LineId, next: Option<LineId>) -> bool {
         let facts = self.lines.get(line);
         let is_candidate = facts.is_excluded
-            || !facts.is_seen
-                && facts.class == InstructionClass::Immediate
-                && facts.traits.is_barrier_wait;
+            || !facts.is_seen && facts.class == InstructionClass::Immediate && facts.traits.is_barrier_wait;
         if !is_candidate {
             return false;
         }

@@ -75,7 +75,7 @@ impl RdnaCursor {
                 }
             }
             let bit_offset = self.bit;
-            self.bit += u64::from(entry.step);
+            self.bit += u64::from(entry.bits);
             self.time = self.time.wrapping_add(entry.delta(raw));
             return Some(Token {
                 kind: entry.kind,
@@ -98,7 +98,7 @@ impl RdnaCursor {
             return Some(Token { kind, bits: 8, high: 0, bit_offset, time: self.time, raw });
         }
         let entry = self.table[usize::from(raw as u8)];
-        self.bit += u64::from(entry.step);
+        self.bit += u64::from(entry.bits);
         if entry.kind == TokenKind::Nop {
             return None;
         }

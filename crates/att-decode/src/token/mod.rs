@@ -7,8 +7,8 @@
 mod cursor;
 pub(crate) mod entry;
 pub(crate) mod gfx9;
-mod kind;
 mod iter;
+mod kind;
 mod tables;
 pub(crate) mod timestamp;
 

@@ -211,13 +211,8 @@ mod tests {
         }
     }
 
-    const ALL: [Generation; 5] = [
-        Generation::Gfx9,
-        Generation::Gfx10,
-        Generation::Gfx11,
-        Generation::Gfx12,
-        Generation::Gfx1250,
-    ];
+    const ALL: [Generation; 5] =
+        [Generation::Gfx9, Generation::Gfx10, Generation::Gfx11, Generation::Gfx12, Generation::Gfx1250];
 
     /// Independent of `build`: counts by hand which rows a prefix matches, bit by bit from the text.
     #[test]

@@ -1,7 +1,5 @@
 //! The token layer against dumps of every generation.
 
-mod support;
-
 use wavescope_att_decode::{Token, Tokens};
 
 /// What a dump line says, the raw bits left out: offset, kind, length, time.
@@ -12,11 +10,11 @@ fn line(token: &Token) -> String {
 #[test]
 fn tokens_equal_the_dumps() {
     let mut wrong = Vec::new();
-    for set in support::sets_with("tokens.tsv") {
+    for set in crate::support::sets_with("tokens.tsv") {
         let text = set.text("tokens.tsv").unwrap();
         for section in text.split("# ").skip(1) {
             let (file, expected) = section.split_once('\n').unwrap();
-            let chunk = set.chunk(file);
+            let chunk = set.bytes(file).unwrap();
             let mut tokens = Tokens::new(&chunk).unwrap();
             for (number, expected) in expected.lines().enumerate() {
                 let expected = expected.rsplit_once('\t').unwrap().0;
@@ -26,7 +24,9 @@ fn tokens_equal_the_dumps() {
                     break;
                 }
             }
-            if let Some(extra) = tokens.next() && wrong.is_empty() {
+            if let Some(extra) = tokens.next()
+                && wrong.is_empty()
+            {
                 wrong.push(format!("{}/{file}: extra {}", set.name, line(&extra)));
             }
         }

@@ -1,0 +1,80 @@
+//! Finds the tokens that matter, without a clock.
+
+use super::TraceFormat;
+use crate::bits::{load8, load16, load16_padded};
+use crate::generation::Generation;
+use crate::token::TokenKind;
+use crate::token::gfx9::entry as gfx9_entry;
+use crate::token::table;
+
+/// A token that the quick scan takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Offset of its first byte in the chunk.
+    pub byte_offset: u64,
+    /// What it is.
+    pub kind: TokenKind,
+    /// The 64 bits that begin with it.
+    pub raw: u64,
+}
+
+/// Finds the tokens of a chunk that the quick scan takes. The first chunk of a gfx9 trace has its header skipped; all
+/// others begin at a token.
+pub fn scan(format: &TraceFormat, chunk: &[u8], is_first: bool) -> Vec<Found> {
+    let mut found = Vec::new();
+    scan_until(format, chunk, is_first, chunk.len(), &mut |token| found.push(token));
+    found
+}
+
+/// The same up to a byte offset.
+pub(super) fn scan_until(
+    format: &TraceFormat,
+    chunk: &[u8],
+    is_first: bool,
+    end: usize,
+    take: &mut dyn FnMut(Found),
+) {
+    match format.generation {
+        Generation::Gfx9 => scan_gfx9(chunk, if is_first { Generation::HEADER_BYTES } else { 0 }, end, take),
+        generation => scan_rdna(generation, chunk, end, take),
+    }
+}
+
+fn scan_gfx9(chunk: &[u8], mut byte: usize, end: usize, take: &mut dyn FnMut(Found)) {
+    while byte < end.min(chunk.len()) {
+        // Quirk: here a token cut off by the end counts.
+        let raw = load8(chunk, byte).unwrap_or_else(|| load16_padded(chunk, byte) as u64);
+        let entry = gfx9_entry(raw);
+        if matches!(entry.kind, TokenKind::Reg | TokenKind::RegCs | TokenKind::RegCsPriv) {
+            take(Found { byte_offset: byte as u64, kind: entry.kind, raw });
+        }
+        byte += usize::from(entry.step) / 8;
+    }
+}
+
+fn scan_rdna(generation: Generation, chunk: &[u8], end: usize, take: &mut dyn FnMut(Found)) {
+    let table = table(generation);
+    let end = end.min(chunk.len()) as u64 * 8;
+    let (mut bit, mut continues) = (0, false);
+    while bit < end {
+        let byte = (bit >> 3) as usize;
+        let wide = load16(chunk, byte).unwrap_or_else(|| load16_padded(chunk, byte));
+        let raw = (wide >> (bit & 7)) as u64;
+        if continues && raw & 1 == 1 {
+            bit += 8;
+            continue;
+        }
+        let entry = table[usize::from(raw as u8)];
+        match entry.kind {
+            // Quirk: padding ends the continuation of a start on gfx1250 only here, on gfx12 nowhere.
+            TokenKind::Nop => continues &= generation == Generation::Gfx12,
+            TokenKind::Reg | TokenKind::RegInit | TokenKind::Event => {
+                take(Found { byte_offset: byte as u64, kind: entry.kind, raw });
+                continues = false;
+            }
+            kind => continues = kind == TokenKind::WaveStartExt,
+        }
+        // Quirk: here gfx1250 lengths that are no whole bytes are rounded down, not up.
+        bit += u64::from(if generation == Generation::Gfx1250 { entry.bits & !7 } else { entry.step });
+    }
+}

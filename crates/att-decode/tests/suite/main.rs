@@ -1,0 +1,6 @@
+//! The decoder through its public interface: golden sets of every generation, chunking, loss and damage.
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its fixtures has failed")]
+
+mod golden;
+mod support;
+mod tokens;
