@@ -1,5 +1,6 @@
 //! The shape of a device: what a topology folder says about an agent, plus what hardware adds to it.
 
+use wavescope_core::Agent;
 use wavescope_pm4::{Generation, IpBases, Target};
 
 use crate::Error;
@@ -71,6 +72,37 @@ impl DeviceConfig {
         }
     }
 
+    /// The device that a topology describes.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTarget`] if no table of registers exists for it, [`Error::Geometry`] if its numbers are out
+    /// of range.
+    pub fn from_agent(agent: &Agent) -> Result<Self, Error> {
+        let name = agent.target.to_string();
+        // gfx1250 has another trace and other registers than the gfx12 that the tables describe.
+        let target =
+            Target::from_gfxip(&name).filter(|_| name != "gfx1250").ok_or(Error::UnknownTarget(name))?;
+        let small = |value: u32| u8::try_from(value).map_err(|_| Error::Geometry("a count beyond 255"));
+        let config = Self {
+            device: agent.id.0,
+            target,
+            xcc: small(agent.xcc_count)?,
+            se_per_xcc: small(agent.shader_engines_per_xcc())?,
+            sa_per_se: small(agent.arrays_per_engine)?,
+            cu_per_sa: small(agent.cu_slots_per_array)?,
+            compute_units: agent.compute_units,
+            simd_per_cu: small(agent.simds_per_cu)?,
+            waves_per_simd: small(agent.waves_per_simd)?,
+            wave_size: small(agent.wave_size)?,
+            lds_bytes: agent.lds_bytes,
+            engine_mhz: agent.max_engine_clock_mhz,
+            harvest: Vec::new(),
+            bases: IpBases::fixed(target.generation()),
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
     /// Device cycles in one tick of the 100 MHz clock.
     pub const fn cycles_per_tick(&self) -> u64 {
         (self.engine_mhz / 100) as u64
@@ -88,15 +120,27 @@ impl DeviceConfig {
     pub fn validate(&self) -> Result<(), Error> {
         let places = u32::from(self.cu_per_sa) * u32::from(self.sa_per_se) * self.shader_engines();
         let rules = [
-            (self.xcc == 0 || self.xcc > 8, "between 1 and 8 XCCs are addressable"),
-            (self.se_per_xcc == 0 || self.se_per_xcc > 32, "between 1 and 32 shader engines per XCC"),
-            (self.sa_per_se == 0 || self.sa_per_se > 2, "one or two shader arrays per engine"),
-            (self.cu_per_sa == 0 || self.cu_per_sa > 32, "between 1 and 32 compute units per array"),
+            (self.xcc == 0 || self.xcc > 8, "the number of XCCs is not between 1 and 8"),
+            (
+                self.se_per_xcc == 0 || self.se_per_xcc > 32,
+                "the number of shader engines of an XCC is not between 1 and 32",
+            ),
+            (
+                self.sa_per_se == 0 || self.sa_per_se > 2,
+                "the number of shader arrays of an engine is not 1 or 2",
+            ),
+            (
+                self.cu_per_sa == 0 || self.cu_per_sa > 32,
+                "the number of compute units of an array is not between 1 and 32",
+            ),
             (self.compute_units == 0 || self.compute_units > places, "more compute units than places"),
-            (!matches!(self.simd_per_cu, 2 | 4), "two or four SIMDs per compute unit"),
-            (self.waves_per_simd == 0 || self.waves_per_simd > 32, "between 1 and 32 waves per SIMD"),
-            (!matches!(self.wave_size, 32 | 64), "waves of 32 or 64 lanes"),
-            (self.engine_mhz < 100, "an engine clock of at least 100 MHz"),
+            (!matches!(self.simd_per_cu, 2 | 4), "the number of SIMDs of a compute unit is not 2 or 4"),
+            (
+                self.waves_per_simd == 0 || self.waves_per_simd > 32,
+                "the number of waves of a SIMD is not between 1 and 32",
+            ),
+            (!matches!(self.wave_size, 32 | 64), "a wave size that is not 32 or 64"),
+            (self.engine_mhz < 100, "an engine clock below 100 MHz"),
         ];
         match rules.iter().find(|(broken, _)| *broken) {
             Some(&(_, rule)) => Err(Error::Geometry(rule)),

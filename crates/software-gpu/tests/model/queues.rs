@@ -18,7 +18,7 @@ fn rig() -> Rig {
 
 fn rig_with(fault: Fault) -> Rig {
     let options = DeviceOptions { faults: FaultPlan { faults: vec![fault] }, ..DeviceOptions::default() };
-    Rig::with(DeviceConfig::mi300x(), options, Clock::Real(ClockHost::new()), 1 << 20)
+    Rig::with(DeviceConfig::mi300x(), options, Clock::Real(ClockHost::new()), 1 << 30)
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_packet_that_is_not_written_yet_holds_the_queue() {
 #[test]
 fn an_agent_has_128_queues_and_gives_them_back() {
     let rig =
-        Rig::with(DeviceConfig::mi300x(), DeviceOptions::default(), Clock::Real(ClockHost::new()), 8 << 20);
+        Rig::with(DeviceConfig::mi300x(), DeviceOptions::default(), Clock::Real(ClockHost::new()), 1 << 30);
     let mut queues: Vec<_> = (0..Queue::LIMIT).map(|_| rig.queue(16)).collect();
     assert!(matches!(rig.try_queue(16), Err(Error::TooManyQueues { limit: 128 })));
     queues.pop();

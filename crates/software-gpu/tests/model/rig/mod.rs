@@ -1,6 +1,6 @@
 //! A device with memory and a clock for tests: packets go in as a runtime would write them, results come out of memory.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -10,42 +10,42 @@ use wavescope_software_gpu::{
     QueueId, Truth, TruthSink,
 };
 
-/// Memory that both sides see, given out from the front and never taken back.
+/// Memory that both sides see, given out from the front and never taken back. Pages exist once they are touched, so
+/// that even the largest trace buffer costs nothing.
 pub(crate) struct Arena {
-    bytes: Vec<AtomicU8>,
+    base: u64,
+    size: usize,
     used: AtomicUsize,
 }
 
 impl Arena {
-    fn new(bytes: usize) -> Self {
-        Self { bytes: (0..bytes).map(|_| AtomicU8::new(0)).collect(), used: AtomicUsize::new(0) }
-    }
-
-    fn base(&self) -> u64 {
-        self.bytes.as_ptr().expose_provenance() as u64
+    fn new(size: usize) -> Self {
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing that exists.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), size, access, flags | libc::MAP_NORESERVE, -1, 0) };
+        assert_ne!(base, libc::MAP_FAILED);
+        Self { base: base.expose_provenance() as u64, size, used: AtomicUsize::new(0) }
     }
 
     /// Address of `bytes` zeroed bytes on a page of their own.
     pub(crate) fn allocate(&self, bytes: usize) -> u64 {
-        let first = (self.base() as usize + self.used.load(Ordering::Relaxed)).next_multiple_of(4096);
-        let offset = first - self.base() as usize;
-        self.used.store(offset + bytes, Ordering::Relaxed);
-        assert!(offset + bytes <= self.bytes.len(), "the arena is too small");
-        first as u64
+        let offset = self.used.fetch_add(bytes.next_multiple_of(4096), Ordering::Relaxed);
+        assert!(offset + bytes <= self.size, "the arena is too small");
+        self.base + offset as u64
     }
 
     fn contains(&self, address: u64, bytes: u64) -> bool {
-        address >= self.base() && address + bytes <= self.base() + self.bytes.len() as u64
+        address >= self.base && bytes <= self.size as u64 && address - self.base <= self.size as u64 - bytes
     }
 
     fn at<T>(&self, address: u64) -> &T {
         assert!(
             self.contains(address, size_of::<T>() as u64) && address.is_multiple_of(align_of::<T>() as u64)
         );
-        let offset = (address - self.base()) as usize;
-        // SAFETY: inside the arena and aligned by the assertion; T is an atomic integer in every call here, valid
+        // SAFETY: inside the mapping and aligned by the assertion; T is an atomic integer in every call here, valid
         // for any bytes and free to be shared.
-        unsafe { &*self.bytes.as_ptr().add(offset).cast::<T>() }
+        unsafe { &*std::ptr::with_exposed_provenance::<T>(address as usize) }
     }
 
     pub(crate) fn load(&self, address: u64) -> u64 {
@@ -76,9 +76,15 @@ impl Arena {
         (0..).zip(dwords).for_each(|(index, &dword)| self.store_u32(address + 4 * index, dword));
     }
 
-    pub(crate) fn bytes(&self, address: u64, count: usize) -> Vec<u8> {
-        let first = (address - self.base()) as usize;
-        self.bytes[first..first + count].iter().map(|byte| byte.load(Ordering::Relaxed)).collect()
+    pub(crate) fn dwords(&self, address: u64, count: u64) -> Vec<u32> {
+        (0..count).map(|index| self.load_u32(address + 4 * index)).collect()
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`; nothing refers to it any more, since every queue ended before its host.
+        unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(self.base as usize), self.size) };
     }
 }
 
@@ -126,7 +132,7 @@ unsafe impl Host for TestHost {
     fn memory_is_valid(&self, address: u64, bytes: u64, access: Access) -> bool {
         while access == Access::Write
             && self.stall.load(Ordering::SeqCst)
-            && (address..address + bytes).contains(&self.stalled.load(Ordering::SeqCst))
+            && (address..address.saturating_add(bytes)).contains(&self.stalled.load(Ordering::SeqCst))
         {
             std::thread::yield_now(); // as a page that faults would hold up the access
         }
@@ -158,11 +164,11 @@ pub(crate) struct Rig {
 impl Rig {
     /// With a clock that moves only when the model waits: deterministic.
     pub(crate) fn new(config: DeviceConfig) -> Self {
-        Self::with(config, DeviceOptions::default(), Clock::Virtual(AtomicU64::new(1000)), 64 << 20)
+        Self::with(config, DeviceOptions::default(), Clock::Virtual(AtomicU64::new(1000)), 16 << 30)
     }
 
     pub(crate) fn real_time(config: DeviceConfig) -> Self {
-        Self::with(config, DeviceOptions::default(), Clock::Real(ClockHost::new()), 64 << 20)
+        Self::with(config, DeviceOptions::default(), Clock::Real(ClockHost::new()), 16 << 30)
     }
 
     pub(crate) fn with(
