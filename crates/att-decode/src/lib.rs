@@ -1,7 +1,9 @@
 //! AMD thread-trace (SQTT) bytes to tokens, waves, instructions and occupancy, offline.
 
 mod bits;
+mod code_source;
 mod decoder;
+pub mod dump;
 mod emit;
 mod error;
 mod generation;
@@ -18,6 +20,7 @@ mod stitch;
 mod token;
 mod wave;
 
+pub use code_source::CodeObjects;
 pub use decoder::{Decoder, Options};
 pub use error::Error;
 pub use generation::Generation;

@@ -1,4 +1,7 @@
 //! Steps through an RDNA stream token by token, in stream order.
+//!
+//! Token dumps step over the leftovers of gfx1250 (see the tables) by their nominal length, the public decoder by
+//! whole bytes; [`RdnaCursor::next`] makes dumps, the decoder's own loop does as the public one. Hardware sends none.
 
 use super::entry::Table;
 use super::iter::Token;
