@@ -1,4 +1,6 @@
 //! The model through its public interface: packets in, memory and truth out.
 
+mod counters;
 mod queues;
+mod recorded;
 mod rig;

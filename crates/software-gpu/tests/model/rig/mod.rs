@@ -10,6 +10,8 @@ use wavescope_software_gpu::{
     QueueId, Truth, TruthSink,
 };
 
+pub(crate) mod stream;
+
 /// Memory that both sides see, given out from the front and never taken back. Pages exist once they are touched, so
 /// that even the largest trace buffer costs nothing.
 pub(crate) struct Arena {
@@ -292,6 +294,9 @@ impl RigQueue {
 
     /// Writes packets, each with its header last, and rings once. Waits for room in the ring.
     pub(crate) fn submit(&mut self, packets: &[AqlPacket]) {
+        if packets.is_empty() {
+            return;
+        }
         for packet in packets {
             let room = || self.written - self.read_index() < u64::from(self.config.packets);
             assert!(within_time(Duration::from_secs(20), room), "the ring stays full");
