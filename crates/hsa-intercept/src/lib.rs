@@ -1,20 +1,28 @@
 //! HSA API-table hooks, packet rewriting and completion
 
 mod agent;
+mod code_objects;
 mod device;
 mod engine;
 mod error;
 mod flight;
+mod hsa_device;
+mod interceptor;
 mod packets;
 mod queue;
 mod reaper;
 mod rewrite;
+mod runtime_queue;
 mod serializer;
 mod snapshot;
 mod subscribers;
+mod table;
 mod thread_mark;
 mod times;
 
+pub use code_objects::{CodeObject, CodeObjectListener, Kernel};
 pub use device::{Device, Signal, SignalKind, Wait};
 pub use engine::{Engine, QueueHandle};
 pub use error::Error;
+pub use hsa_device::HsaDevice;
+pub use interceptor::{Interceptor, Options};

@@ -93,7 +93,8 @@ impl Hsa {
         Ok(DispatchTimes { start_ns: self.ticks_to_ns(time.start), end_ns: self.ticks_to_ns(time.end) })
     }
 
-    pub(crate) fn ticks_to_ns(&self, ticks: u64) -> u64 {
+    /// System-clock ticks in nanoseconds.
+    pub fn ticks_to_ns(&self, ticks: u64) -> u64 {
         const SECOND: u128 = 1_000_000_000;
         match self.inner.frequency {
             1_000_000_000 | 0 => ticks,
@@ -101,7 +102,8 @@ impl Hsa {
         }
     }
 
-    pub(crate) fn ns_to_ticks(&self, ns: u64) -> u64 {
+    /// Nanoseconds in system-clock ticks.
+    pub fn ns_to_ticks(&self, ns: u64) -> u64 {
         match self.inner.frequency {
             1_000_000_000 | 0 => ns,
             frequency => (u128::from(ns) * u128::from(frequency) / 1_000_000_000) as u64,

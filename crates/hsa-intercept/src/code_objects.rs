@@ -1,0 +1,213 @@
+//! What code is loaded where, and which kernel a dispatch packet names.
+//!
+//! An executable's code objects and kernels are taken in when it is frozen and leave before it is destroyed. Lookups
+//! happen when results are delivered, not while packets are rewritten. An address that is used again after an
+//! unload names the newer kernel.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wavescope_core::sync::Mutex;
+use wavescope_core::{AgentId, CodeObjectId, LoadedCodeObject};
+use wavescope_hsa::{CodeStorage, ExecutableCode, Hsa, KernelSymbol};
+
+/// A kernel that may be dispatched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its name, without the suffix `.kd` of its descriptor.
+    pub name: Arc<str>,
+    /// The agent it is loaded on.
+    pub agent: AgentId,
+    /// The code object that holds it; `None` if the loader did not say.
+    pub code_object: Option<CodeObjectId>,
+    /// Facts from its descriptor and symbol.
+    pub symbol: KernelSymbol,
+}
+
+/// A code object that is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeObject {
+    /// Id, agent, place.
+    pub loaded: LoadedCodeObject,
+    /// What is added to an ELF address.
+    pub load_delta: i64,
+    /// Where it came from (`file://` or `memory://`).
+    pub uri: Arc<str>,
+    /// Where its bytes are.
+    pub storage: CodeStorage,
+}
+
+/// Is told of loads and unloads, on the thread of the application that causes them and with no lock held.
+pub trait CodeObjectListener: Send + Sync {
+    /// A code object was loaded; its kernels can be dispatched when this returns.
+    fn loaded(&self, code: &CodeObject);
+
+    /// A code object is about to go; its memory is still there until this returns.
+    fn unloading(&self, code: &CodeObject);
+}
+
+/// All loaded code.
+#[derive(Default)]
+pub(crate) struct CodeObjects {
+    state: Mutex<State>,
+    listeners: Mutex<Vec<Arc<dyn CodeObjectListener>>>,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    /// By executable handle.
+    objects: Vec<(u64, CodeObject)>,
+    /// By descriptor address.
+    kernels: HashMap<u64, (u64, Kernel)>,
+}
+
+impl CodeObjects {
+    pub(crate) fn listen(&self, listener: Arc<dyn CodeObjectListener>) {
+        self.listeners.lock().push(listener);
+    }
+
+    pub(crate) fn kernel(&self, kernel_object: u64) -> Option<Kernel> {
+        self.state.lock().kernels.get(&kernel_object).map(|(_, kernel)| kernel.clone())
+    }
+
+    pub(crate) fn list(&self) -> Vec<CodeObject> {
+        self.state.lock().objects.iter().map(|(_, code)| code.clone()).collect()
+    }
+
+    /// Takes in a frozen executable. What the runtime does not tell is logged and left out.
+    pub(crate) fn add(&self, hsa: &Hsa, executable: hsa_sys::hsa_executable_t) {
+        let code = hsa.executable_code(executable).unwrap_or_else(|error| {
+            tracing::warn!(%error, "code objects of an executable are unknown");
+            Vec::new()
+        });
+        let mut kernels = Vec::new();
+        for gpu in hsa.gpus() {
+            match hsa.kernels(executable, gpu.handle) {
+                Ok(symbols) => kernels.push((gpu.id, symbols)),
+                Err(error) => tracing::warn!(%error, agent = %gpu.id, "kernels of an executable are unknown"),
+            }
+        }
+        let agent_of = |code: &ExecutableCode| hsa.gpu_by_handle(code.agent).map(|gpu| gpu.id);
+        let located = code.into_iter().filter_map(|code| agent_of(&code).map(|agent| (agent, code)));
+        let added = self.insert(executable.handle, located.collect(), kernels);
+        self.tell(|listener| added.iter().for_each(|code| listener.loaded(code)));
+    }
+
+    /// Forgets an executable that is about to be destroyed.
+    pub(crate) fn remove(&self, executable: hsa_sys::hsa_executable_t) {
+        let handle = executable.handle;
+        let leaving: Vec<CodeObject> = {
+            let state = self.state.lock();
+            let of_it = state.objects.iter().filter(|(owner, _)| *owner == handle);
+            of_it.map(|(_, code)| code.clone()).collect()
+        };
+        self.tell(|listener| leaving.iter().for_each(|code| listener.unloading(code)));
+        let mut state = self.state.lock();
+        state.objects.retain(|(owner, _)| *owner != handle);
+        state.kernels.retain(|_, (owner, _)| *owner != handle);
+    }
+
+    fn insert(
+        &self,
+        executable: u64,
+        code: Vec<(AgentId, ExecutableCode)>,
+        kernels: Vec<(AgentId, Vec<KernelSymbol>)>,
+    ) -> Vec<CodeObject> {
+        let mut state = self.state.lock();
+        let mut added = Vec::new();
+        for (agent, code) in code {
+            state.next += 1;
+            let id = CodeObjectId(state.next);
+            let loaded = LoadedCodeObject { id, agent, base: code.load_base, size: code.load_size };
+            let (load_delta, storage, uri) = (code.load_delta, code.storage, code.uri.into());
+            added.push(CodeObject { loaded, load_delta, uri, storage });
+        }
+        state.objects.extend(added.iter().map(|code| (executable, code.clone())));
+        for (agent, symbols) in kernels {
+            for symbol in symbols {
+                let code_object = holder(&added, agent, symbol.kernel_object);
+                let name = symbol.name.strip_suffix(".kd").unwrap_or(&symbol.name).into();
+                let key = symbol.kernel_object;
+                state.kernels.insert(key, (executable, Kernel { name, agent, code_object, symbol }));
+            }
+        }
+        added
+    }
+
+    fn tell(&self, tell: impl Fn(&dyn CodeObjectListener)) {
+        let listeners = self.listeners.lock().clone();
+        for listener in &listeners {
+            tell(&**listener);
+        }
+    }
+}
+
+/// The code object of `agent` whose loaded range has `address`.
+fn holder(code: &[CodeObject], agent: AgentId, address: u64) -> Option<CodeObjectId> {
+    let holds = |loaded: &LoadedCodeObject| {
+        loaded.agent == agent && address.checked_sub(loaded.base).is_some_and(|offset| offset < loaded.size)
+    };
+    code.iter().map(|code| code.loaded).find(holds).map(|loaded| loaded.id)
+}
+
+impl std::fmt::Debug for CodeObjects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CodeObjects").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const AGENT: AgentId = AgentId(0);
+
+    fn code(base: u64, size: u64) -> (AgentId, ExecutableCode) {
+        let code = ExecutableCode {
+            agent: hsa_sys::hsa_agent_t { handle: 1 },
+            load_base: base,
+            load_size: size,
+            load_delta: 0,
+            uri: "memory://1#offset=0x1000&size=4096".to_owned(),
+            storage: CodeStorage::None,
+        };
+        (AGENT, code)
+    }
+
+    fn symbol(name: &str, kernel_object: u64) -> KernelSymbol {
+        KernelSymbol {
+            name: name.to_owned(),
+            kernel_object,
+            group_segment_bytes: 0,
+            private_segment_bytes: 0,
+            kernarg_segment_bytes: 0,
+        }
+    }
+
+    // Field report G63: several kernels in one object, found by descriptor address; a name need not end in `.kd`.
+    #[test]
+    fn kernels_are_found_by_descriptor_address() {
+        let objects = CodeObjects::default();
+        let kernels = vec![symbol("add.kd", 0x1040), symbol("mul", 0x1080), symbol("far.kd", 0x9000)];
+        let added = objects.insert(1, vec![code(0x1000, 0x1000)], vec![(AGENT, kernels)]);
+        let found =
+            |address| objects.kernel(address).map(|kernel| (kernel.name.to_string(), kernel.code_object));
+        assert_eq!(found(0x1040), Some(("add".to_owned(), Some(added[0].loaded.id))));
+        assert_eq!(found(0x1080), Some(("mul".to_owned(), Some(CodeObjectId(1)))));
+        assert_eq!(found(0x9000), Some(("far".to_owned(), None)), "in no code object");
+        assert_eq!(found(0x1041), None);
+    }
+
+    #[test]
+    fn a_reused_address_names_the_newer_kernel_and_ids_are_never_reused() {
+        let objects = CodeObjects::default();
+        objects.insert(1, vec![code(0x1000, 0x100)], vec![(AGENT, vec![symbol("old.kd", 0x1040)])]);
+        objects.remove(hsa_sys::hsa_executable_t { handle: 1 });
+        assert_eq!(objects.kernel(0x1040), None);
+        assert!(objects.list().is_empty());
+        objects.insert(2, vec![code(0x1000, 0x100)], vec![(AGENT, vec![symbol("new.kd", 0x1040)])]);
+        let kernel = objects.kernel(0x1040).unwrap();
+        assert_eq!((&*kernel.name, kernel.code_object), ("new", Some(CodeObjectId(2))));
+    }
+}
