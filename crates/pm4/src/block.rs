@@ -15,7 +15,70 @@ impl BlockId {
     pub const SQ: Self = Self(6);
     /// Sequencer, compute view; shares its counters with SQ on gfx9.
     pub const SQ_CS: Self = Self(7);
+
+    /// The name in the API's enumeration (without its prefix); a block's table may call it a little differently.
+    pub fn api_name(self) -> Option<&'static str> {
+        API_NAMES.get(self.0 as usize).copied().filter(|name| !name.is_empty())
+    }
 }
+
+/// Names of `hsa_ven_amd_aqlprofile_block_name_t` and its v2 additions by value; reserved values have none.
+const API_NAMES: [&str; 54] = [
+    "CPC",
+    "CPF",
+    "GDS",
+    "GRBM",
+    "GRBMSE",
+    "SPI",
+    "SQ",
+    "SQCS",
+    "SRBM",
+    "SX",
+    "TA",
+    "TCA",
+    "TCC",
+    "TCP",
+    "TD",
+    "MCARB",
+    "MCHUB",
+    "MCMCBVM",
+    "MCSEQ",
+    "MCVML2",
+    "MCXBAR",
+    "ATC",
+    "ATCL2",
+    "GCEA",
+    "RPB",
+    "SDMA",
+    "GL1A",
+    "GL1C",
+    "GL2A",
+    "GL2C",
+    "GCR",
+    "GUS",
+    "UMC",
+    "MMEA",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "CPG",
+    "RLC",
+    "CHA",
+    "CHC",
+    "GC_CANE",
+    "GC_FFBM",
+    "GC_L2TLB",
+    "GC_UTCL1",
+    "GC_UTCL2",
+    "GC_VML2",
+    "GC_VML2_SPM",
+    "GCEA_SE",
+    "GRBMH",
+    "SQG",
+];
 
 impl fmt::Display for BlockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,6 +14,7 @@ mod files;
 mod layout;
 mod lower;
 mod model;
+mod registers;
 mod text;
 mod traits;
 
@@ -83,7 +84,10 @@ fn generate() -> Result<BTreeMap<PathBuf, String>> {
     let model = Model::new(facts.into_iter().collect::<Result<_>>()?);
     let mut all = files::bindings(&model)?;
     all.extend(layout::registries(&model)?);
-    Ok(all.into_iter().map(|(path, text)| (paths::root().join(path), text)).collect())
+    let mut all: BTreeMap<_, _> =
+        all.into_iter().map(|(path, text)| (paths::root().join(path), text)).collect();
+    all.extend(registers::files(paths::root())?);
+    Ok(all)
 }
 
 /// The files in the generated folders now.

@@ -118,7 +118,8 @@ fn fixed_file(table: &Value) -> Result<String> {
     for name in &names {
         writeln!(out, "        Self::{},", camel(name))?;
     }
-    out += "    ];\n\n    /// The kernel headers' spelling.\n    pub const fn as_str(self) -> &'static str {\n";
+    out +=
+        "    ];\n\n    /// The kernel headers' spelling.\n    pub const fn as_str(self) -> &'static str {\n";
     out += "        match self {\n";
     for name in &names {
         writeln!(out, "            Self::{} => \"{name}\",", camel(name))?;

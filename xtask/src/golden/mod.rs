@@ -7,6 +7,7 @@
 //! Adding a kind: a file here with a unit struct that implements [`Kind`], and one line in [`KINDS`].
 
 mod abi;
+mod aqlprofile;
 mod counters;
 mod report;
 mod source;
@@ -22,7 +23,7 @@ use crate::paths;
 use crate::steps::Done;
 
 /// Every kind that `golden check` knows.
-pub(crate) const KINDS: &[&dyn Kind] = &[&abi::Abi, &counters::Counters];
+pub(crate) const KINDS: &[&dyn Kind] = &[&abi::Abi, &aqlprofile::AqlProfile, &counters::Counters];
 
 /// One kind of golden: how its cases look on disk and how one is checked.
 pub(crate) trait Kind: Sync {

@@ -115,13 +115,11 @@ impl TraceInstance for BuiltinTraceInstance {
             swaps => self.ring_index(swaps - 1),
         };
         let Some(data) = self.data.get(current) else { return readback.status };
-        let mut bytes = Vec::new();
         for engine in &readback.engines {
             let header = engine.header.map(u64::to_le_bytes);
             let header = header.as_ref().map_or(&[][..], |header| header);
-            bytes.clear();
-            bytes.extend_from_slice(header);
-            bytes.resize(header.len() + engine.bytes as usize, 0);
+            let mut bytes = vec![0; header.len() + engine.bytes as usize];
+            bytes[..header.len()].copy_from_slice(header);
             data.memory().copy_out(data.address() + engine.offset, &mut bytes[header.len()..]);
             each(engine.se, &bytes);
         }
