@@ -13,6 +13,7 @@ mod config;
 mod counters;
 mod device;
 mod error;
+pub mod face;
 mod fault;
 mod host;
 mod kernel;

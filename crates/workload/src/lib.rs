@@ -1,0 +1,1 @@
+//! A small HSA application over any API table.
