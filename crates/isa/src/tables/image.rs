@@ -1,6 +1,6 @@
 //! Image opcodes: number, generations, name as LLVM prints it without encoding suffix.
 
-use super::row::{GFX9, GFX10_ALL, GFX11_ALL, GFX12, GFX90A, GFX1250, Row, row};
+use super::row::{GFX9, GFX10_ALL, GFX11_ALL, GFX12, GFX90A, Row, row};
 
 /// MIMG opcodes.
 #[rustfmt::skip]
@@ -205,8 +205,6 @@ pub(super) const MIMG: &[Row] = &[
     row(0xb3, GFX10_ALL, "image_sample_d_cl_o_g16"),
     row(0xba, GFX10_ALL, "image_sample_c_d_o_g16"),
     row(0xbb, GFX10_ALL, "image_sample_c_d_cl_o_g16"),
-    row(0xc4, GFX1250, "tensor_load_to_lds"),
-    row(0xc5, GFX1250, "tensor_store_from_lds"),
     row(0xe6, GFX10_ALL, "image_bvh_intersect_ray"),
     row(0xe7, GFX10_ALL, "image_bvh64_intersect_ray"),
     row(0xe8, GFX10_ALL, "image_sample_cd_g16"),
