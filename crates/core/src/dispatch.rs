@@ -53,6 +53,19 @@ pub enum LossReason {
     QueueDestroyed,
     /// The GPU did not answer in the time allowed.
     TimedOut,
+    /// Another dispatch wrote the same output before it was read.
+    Overwritten,
+}
+
+impl LossReason {
+    /// Whether the GPU may still write the output of the lost dispatch: its memory must be kept.
+    pub const fn gpu_may_still_write(self) -> bool {
+        match self {
+            // A stopped queue may be resumed by the runtime's own recovery; a destroyed one never runs again.
+            Self::QueueError | Self::TimedOut => true,
+            Self::QueueDestroyed | Self::Overwritten => false,
+        }
+    }
 }
 
 /// What interception publishes about a dispatch that a subscriber instrumented, in this order per token.

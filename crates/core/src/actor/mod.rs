@@ -40,4 +40,4 @@ mod thread;
 
 pub use address::Address;
 pub use reply::{Pending, Reply, reply};
-pub use thread::{Actor, ActorThread, run, spawn};
+pub use thread::{Actor, ActorThread, run, spawn, spawn_with};

@@ -60,12 +60,30 @@ where
     A: Actor + Send + 'static,
     A::Message: Send + 'static,
 {
+    spawn_with(places, |_| actor)
+}
+
+/// As [`spawn`], for an actor that hands out its own address: it ends when it is closed or breaks, not when the
+/// last address is gone.
+///
+/// # Errors
+/// [`Error::Spawn`].
+pub fn spawn_with<A>(
+    places: Places,
+    actor: impl FnOnce(&Address<A::Message>) -> A,
+) -> Result<ActorThread<A::Message>, Error>
+where
+    A: Actor + Send + 'static,
+    A::Message: Send + 'static,
+{
     let (mail, inbox) = mailbox(places);
+    let address = Address::new(A::NAME, mail);
+    let actor = actor(&address);
     let thread = thread::Builder::new()
         .name(A::NAME.to_owned())
         .spawn(move || live(actor, inbox))
         .map_err(|source| Error::Spawn { actor: A::NAME, source })?;
-    Ok(ActorThread { address: Address::new(A::NAME, mail), thread: Some(thread) })
+    Ok(ActorThread { address, thread: Some(thread) })
 }
 
 /// How an actor's life ended.
