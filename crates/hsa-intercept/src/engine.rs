@@ -40,18 +40,22 @@ pub struct Engine {
 
 #[derive(Debug, Default)]
 struct Registry {
-    subscribers: Vec<(Arc<Subscriber>, Asked)>,
+    subscribers: Vec<(Arc<Subscriber>, Stage)>,
     next: u64,
     /// The current or last snapshot period of each agent.
     periods: Vec<Period>,
     shut_down: bool,
 }
 
-/// Whether a subscriber is asked, or only keeps its hold while its dispatches drain.
+/// How far a subscription has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    Yes,
-    No,
+enum Stage {
+    /// Asked about dispatches.
+    Asked,
+    /// Not asked any more; its hold on the agents stays.
+    Silent,
+    /// Unsubscribed with dispatches in flight: it can still return grants, so that what waits for them goes on.
+    Leaving,
 }
 
 /// A stretch of time in which an agent has a snapshot.
@@ -65,6 +69,14 @@ struct Period {
 #[derive(Clone, Debug)]
 pub struct QueueHandle {
     pub(crate) queue: Arc<Queue>,
+}
+
+impl Registry {
+    fn advance(&mut self, id: SubscriptionId, to: Stage) {
+        for (_, stage) in self.subscribers.iter_mut().filter(|(subscriber, _)| subscriber.id == id) {
+            *stage = to;
+        }
+    }
 }
 
 impl QueueHandle {
@@ -134,7 +146,8 @@ impl Engine {
         let ids: Vec<_> = {
             let mut registry = self.registry.lock();
             registry.shut_down = true;
-            registry.subscribers.iter().map(|(subscriber, _)| subscriber.id).collect()
+            let known = registry.subscribers.iter().filter(|(_, stage)| *stage != Stage::Leaving);
+            known.map(|(subscriber, _)| subscriber.id).collect()
         };
         let mut outcome = Ok(());
         for id in ids {
@@ -162,7 +175,8 @@ impl Engine {
 
     fn find(&self, id: SubscriptionId) -> Result<Arc<Subscriber>, InterceptionError> {
         let registry = self.registry.lock();
-        let found = registry.subscribers.iter().find(|(subscriber, _)| subscriber.id == id);
+        let mut known = registry.subscribers.iter().filter(|(_, stage)| *stage != Stage::Leaving);
+        let found = known.find(|(subscriber, _)| subscriber.id == id);
         found.map(|(subscriber, _)| Arc::clone(subscriber)).ok_or(InterceptionError::UnknownSubscription(id))
     }
 
@@ -171,6 +185,7 @@ impl Engine {
         let swapped: Vec<(&AgentState, Swapped<'_, Snapshot>)> = {
             let mut registry = self.registry.lock();
             change(&mut registry);
+            registry.subscribers.retain(|(left, stage)| *stage != Stage::Leaving || left.in_flight() > 0);
             let covered = self.agents.iter().enumerate().filter(|(_, agent)| subscriber.covers(agent.id));
             covered
                 .map(|(index, agent)| (&**agent, agent.snapshots.swap(self.snapshot(&mut registry, index))))
@@ -183,9 +198,12 @@ impl Engine {
 
     fn snapshot(&self, registry: &mut Registry, agent: usize) -> Option<Arc<Snapshot>> {
         let id = self.agents[agent].id;
-        let covering = || registry.subscribers.iter().filter(|(subscriber, _)| subscriber.covers(id));
+        let covering = || {
+            let held = registry.subscribers.iter().filter(|(_, stage)| *stage != Stage::Leaving);
+            held.filter(|(subscriber, _)| subscriber.covers(id))
+        };
         let mut asked: Vec<_> = covering()
-            .filter(|(_, asked)| *asked == Asked::Yes)
+            .filter(|(_, stage)| *stage == Stage::Asked)
             .map(|(subscriber, _)| Arc::clone(subscriber))
             .collect();
         asked.sort_by_key(|subscriber| subscriber.subscription.service);
@@ -217,18 +235,14 @@ impl Interception for Engine {
         };
         let subscriber = Arc::new(Subscriber::new(id, subscription));
         self.change(&subscriber, |registry| {
-            registry.subscribers.push((Arc::clone(&subscriber), Asked::Yes));
+            registry.subscribers.push((Arc::clone(&subscriber), Stage::Asked));
         });
         Ok(id)
     }
 
     fn quiesce(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
         let subscriber = self.find(id)?;
-        self.change(&subscriber, |registry| {
-            for (_, asked) in registry.subscribers.iter_mut().filter(|(other, _)| other.id == id) {
-                *asked = Asked::No;
-            }
-        });
+        self.change(&subscriber, |registry| registry.advance(id, Stage::Silent));
         Ok(())
     }
 
@@ -245,12 +259,17 @@ impl Interception for Engine {
 
     fn unsubscribe(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
         let subscriber = self.find(id)?;
-        self.change(&subscriber, |registry| registry.subscribers.retain(|(other, _)| other.id != id));
+        self.change(&subscriber, |registry| registry.advance(id, Stage::Leaving));
         Ok(())
     }
 
     fn return_grant(&self, id: SubscriptionId, token: Token) {
-        let Ok(subscriber) = self.find(id) else { return };
+        let subscriber = {
+            let registry = self.registry.lock();
+            let found = registry.subscribers.iter().find(|(subscriber, _)| subscriber.id == id);
+            found.map(|(subscriber, _)| Arc::clone(subscriber))
+        };
+        let Some(subscriber) = subscriber else { return };
         let Some((queue, run)) = subscriber.take_grant(token) else { return };
         queue.agent.serialize(|machine| machine.returned(queue.lane, run));
     }

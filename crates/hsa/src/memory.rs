@@ -60,6 +60,7 @@ pub struct Memory {
     hsa: Hsa,
     address: NonNull<c_void>,
     size: usize,
+    kind: MemoryKind,
 }
 
 // SAFETY: the address is plain memory without thread affinity; the runtime's functions are thread-safe.
@@ -83,7 +84,7 @@ impl Memory {
         check(call, status)?;
         let address = NonNull::new(address)
             .ok_or(Error::Call { call, status: hsa_sys::HSA_STATUS_ERROR_OUT_OF_RESOURCES })?;
-        let memory = Self { hsa: hsa.clone(), address, size };
+        let memory = Self { hsa: hsa.clone(), address, size, kind };
         if kind != MemoryKind::Device {
             memory.allow_access(gpu)?;
             // SAFETY: `size` bytes of host memory were just allocated and nobody else has the address.
@@ -107,16 +108,68 @@ impl Memory {
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::Call`], [`Error::MissingEntry`].
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) -> Result<(), Error> {
-        let length = into.len();
+        let source = self.range(offset, into.len())?;
+        // SAFETY: source and destination have `into.len()` bytes; the slice is ours alone.
+        unsafe { self.copy(into.as_mut_ptr().cast(), source.as_ptr(), into.len()) }
+    }
+
+    /// Copies `bytes` to `offset`, by the runtime's copy, so that device memory can be written too.
+    ///
+    /// # Errors
+    /// As for [`copy_out`](Self::copy_out).
+    pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
+        let target = self.range(offset, bytes.len())?;
+        // SAFETY: source and destination have `bytes.len()` bytes.
+        unsafe { self.copy(target.as_ptr(), bytes.as_ptr().cast(), bytes.len()) }
+    }
+
+    /// Reads from `offset` on as the GPU left it: directly from host memory, else by a copy. Read what the GPU
+    /// wrote only after its packet completed.
+    ///
+    /// # Errors
+    /// As for [`copy_out`](Self::copy_out).
+    pub fn load(&self, offset: usize, into: &mut [u8]) -> Result<(), Error> {
+        if self.kind == MemoryKind::Device {
+            return self.copy_out(offset, into);
+        }
+        let source = self.range(offset, into.len())?;
+        // SAFETY: source and destination have `into.len()` bytes; the packet that wrote them completed, as the
+        // caller saw by an acquire load of its signal.
+        unsafe { source.cast().as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    /// Writes to `offset`: directly to host memory, else by a copy.
+    ///
+    /// # Errors
+    /// As for [`copy_out`](Self::copy_out).
+    pub fn store(&self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
+        if self.kind == MemoryKind::Device {
+            return self.copy_in(offset, bytes);
+        }
+        let target = self.range(offset, bytes.len())?;
+        // SAFETY: source and destination have `bytes.len()` bytes; whoever writes memory that the GPU uses at the
+        // same time orders that by packets and signals.
+        unsafe { bytes.as_ptr().copy_to_nonoverlapping(target.cast().as_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// The address of a range within the allocation.
+    fn range(&self, offset: usize, length: usize) -> Result<NonNull<c_void>, Error> {
         if offset.checked_add(length).is_none_or(|end| end > self.size) {
             return Err(Error::OutOfRange { offset, length, size: self.size });
         }
+        // SAFETY: `offset` lies within the allocation, as just checked.
+        Ok(unsafe { self.address.byte_add(offset) })
+    }
+
+    /// # Safety
+    /// Both sides have `length` bytes, and nobody else uses the destination meanwhile.
+    unsafe fn copy(&self, target: *mut c_void, source: *const c_void, length: usize) -> Result<(), Error> {
         let call = "hsa_memory_copy";
         let copy = entry(call, self.hsa.table().core.hsa_memory_copy_fn)?;
-        // SAFETY: `offset` lies within the allocation.
-        let source = unsafe { self.address.byte_add(offset) };
-        // SAFETY: source and destination have `length` bytes, as checked; the slice is ours alone.
-        let status = unsafe { copy(into.as_mut_ptr().cast(), source.as_ptr(), length) };
+        // SAFETY: by this function's contract.
+        let status = unsafe { copy(target, source, length) };
         check(call, status)
     }
 
