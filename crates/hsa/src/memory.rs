@@ -135,7 +135,7 @@ impl Memory {
         let source = self.range(offset, into.len())?;
         // SAFETY: source and destination have `into.len()` bytes; the packet that wrote them completed, as the
         // caller saw by an acquire load of its signal.
-        unsafe { source.cast().as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
+        unsafe { source.cast::<u8>().as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Memory {
         let target = self.range(offset, bytes.len())?;
         // SAFETY: source and destination have `bytes.len()` bytes; whoever writes memory that the GPU uses at the
         // same time orders that by packets and signals.
-        unsafe { bytes.as_ptr().copy_to_nonoverlapping(target.cast().as_ptr(), bytes.len()) };
+        unsafe { bytes.as_ptr().copy_to_nonoverlapping(target.cast::<u8>().as_ptr(), bytes.len()) };
         Ok(())
     }
 
