@@ -77,7 +77,7 @@ impl Machine {
             return Err(Error::Geometry("an XCC without a compute unit"));
         }
         let core = Core {
-            registers: RegisterFile::default(),
+            registers: RegisterFile::new(),
             monitor: Monitor::new(&config, placer.chip()),
             traces: Traces::new(&config),
             reported: HashSet::new(),
@@ -196,8 +196,8 @@ impl Machine {
         let counted = registers.context.perfcount != 0;
         core.monitor.launch(&core.waves, placed.start, placed.end, wave_size, counted);
         if core.monitor.wants_sweep() {
-            let gates = gates(&self.config, &self.roles, &core.registers);
-            core.monitor.sync(placed.start, core.placer.chip(), &gates);
+            let gates = || gates(&self.config, &self.roles, &core.registers);
+            core.monitor.sync(placed.start, core.placer.chip(), gates);
         }
         if !core.traces.any_on() {
             return Vec::new();

@@ -181,8 +181,8 @@ impl Monitor {
         self.xccs.iter_mut().enumerate().filter(move |(xcc, _)| mask >> xcc & 1 != 0).map(|(_, p)| p)
     }
 
-    /// Brings all totals up to cycle `now`.
-    pub(crate) fn sync(&mut self, now: u64, chip: &Chip, gates: &Gates) {
+    /// Brings all totals up to cycle `now`. `gates` is asked only if there is something to let through.
+    pub(crate) fn sync(&mut self, now: u64, chip: &Chip, gates: impl FnOnce() -> Gates) {
         if now <= self.synced {
             return;
         }
@@ -207,7 +207,7 @@ impl Monitor {
         });
     }
 
-    fn count(&mut self, now: u64, chip: &Chip, gates: &Gates) {
+    fn count(&mut self, now: u64, chip: &Chip, gates: impl FnOnce() -> Gates) {
         let elapsed = now - self.synced;
         for perfmon in self.xccs.iter_mut().filter(|perfmon| perfmon.runs()) {
             perfmon.live.cycles += elapsed;
@@ -217,9 +217,13 @@ impl Monitor {
         // In order of time, so that a union of intervals needs only the end of what came before.
         self.pending.sort_unstable_by_key(|pending| pending.from);
         let started = self.pending.partition_point(|pending| pending.from < now);
+        if started == 0 {
+            return;
+        }
+        let gates = gates();
         for index in 0..started {
             let pending = self.pending[index];
-            self.count_wave(&pending, now, chip, gates);
+            self.count_wave(&pending, now, chip, &gates);
         }
     }
 

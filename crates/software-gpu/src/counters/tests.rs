@@ -25,7 +25,7 @@ impl Bench {
     }
 
     fn sync(&mut self, now: u64) {
-        self.monitor.sync(now, &self.chip, &self.gates);
+        self.monitor.sync(now, &self.chip, || self.gates.clone());
     }
 
     fn sample(&mut self) -> Totals {

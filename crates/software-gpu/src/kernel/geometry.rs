@@ -44,6 +44,7 @@ impl Geometry {
     }
 
     /// How many there are.
+    #[cfg(test)]
     pub(crate) fn workgroup_count(&self) -> u64 {
         self.counts().iter().product()
     }

@@ -227,8 +227,9 @@ impl Command<'_> {
 
     /// Brings the counters up to the present.
     fn sync(&mut self) {
-        let gates = gates(self.config, self.roles, self.registers);
-        self.monitor.sync(self.cycle(), self.chip, &gates);
+        let Self { config, roles, chip, .. } = *self;
+        let registers = &*self.registers;
+        self.monitor.sync(self.tick * config.cycles_per_tick(), chip, || gates(config, roles, registers));
     }
 
     fn perfmon(&mut self, xccs: u8, value: u32) {
@@ -297,7 +298,7 @@ impl Command<'_> {
         let totals = self.monitor.sampled(xcc);
         let is_sq = matches!(counter.block.id, BlockId::SQ | BlockId::SQ_CS);
         if let Some(step) = accumulate(target, event).filter(|_| is_sq) {
-            let before = Counter { number: counter.number.checked_sub(1)?, ..*counter };
+            let before = self.roles.counter(counter.block, counter.number.checked_sub(1)?)?;
             let level = quantity(target, counter.block, self.selected(xcc, index, &before)?)?;
             let summed = level == crate::counters::Quantity::Level;
             return summed.then(|| totals.sequencers.get(sequencer).map_or(0, |sq| sq.wave_cycles / step));
@@ -309,7 +310,7 @@ impl Command<'_> {
     fn selected(&self, xcc: usize, index: GrbmGfxIndex, counter: &Counter) -> Option<u32> {
         /// SIMD_MASK of the gfx9 sequencer's select: no SIMD, no event.
         const SIMD_MASK: u32 = 0xF << 24;
-        let value = self.registers.read(self.roles.select(counter)?, xcc, index);
+        let value = self.registers.read(counter.select, xcc, index);
         let is_sq = matches!(counter.block.id, BlockId::SQ | BlockId::SQ_CS);
         let gfx9 = self.config.target.generation() == wavescope_pm4::Generation::Gfx9;
         let blind = is_sq && gfx9 && value & SIMD_MASK == 0;

@@ -21,14 +21,26 @@ struct Entry {
 }
 
 /// All registers of a device.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RegisterFile {
-    registers: HashMap<u64, Vec<Entry>>,
+    /// Those of the 16-bit address space, by address.
+    near: Vec<Vec<Entry>>,
+    /// Those beyond: other dies.
+    far: HashMap<u64, Vec<Entry>>,
 }
 
 impl RegisterFile {
+    const NEAR: usize = 0x1_0000;
+
+    pub(crate) fn new() -> Self {
+        Self { near: vec![Vec::new(); Self::NEAR], far: HashMap::new() }
+    }
+
     pub(crate) fn write(&mut self, address: u64, selection: Selection, value: u32) {
-        let entries = self.registers.entry(address).or_default();
+        let entries = match self.near.get_mut(address as usize) {
+            Some(entries) => entries,
+            None => self.far.entry(address).or_default(),
+        };
         entries.retain_mut(|entry| {
             if covers(selection.index, entry.selection.index) {
                 entry.selection.xccs &= !selection.xccs;
@@ -42,7 +54,8 @@ impl RegisterFile {
     pub(crate) fn read(&self, address: u64, xcc: usize, index: GrbmGfxIndex) -> u32 {
         let zero = |part: Option<u8>| Some(part.unwrap_or(0));
         let one = GrbmGfxIndex { se: zero(index.se), sa: zero(index.sa), instance: zero(index.instance) };
-        let entries = self.registers.get(&address).map_or(&[][..], Vec::as_slice);
+        let entries = self.near.get(address as usize).or_else(|| self.far.get(&address));
+        let entries = entries.map_or(&[][..], Vec::as_slice);
         let hits =
             |entry: &&Entry| entry.selection.xccs >> xcc & 1 != 0 && covers(entry.selection.index, one);
         entries.iter().rev().find(hits).map_or(0, |entry| entry.value)
@@ -67,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_narrow_write_shadows_a_broadcast_and_the_next_broadcast_shadows_it() {
-        let mut file = RegisterFile::default();
+        let mut file = RegisterFile::new();
         file.write(0xD9C0, ALL, 1);
         file.write(0xD9C0, Selection { xccs: 0b10, index: engine(3) }, 2);
         assert_eq!(file.read(0xD9C0, 1, engine(3)), 2);
@@ -75,12 +88,12 @@ mod tests {
         assert_eq!(file.read(0xD9C0, 1, engine(2)), 1);
         file.write(0xD9C0, ALL, 3);
         assert_eq!(file.read(0xD9C0, 1, engine(3)), 3);
-        assert_eq!(file.registers[&0xD9C0].len(), 1);
+        assert_eq!(file.near[0xD9C0].len(), 1);
     }
 
     #[test]
     fn reading_with_a_broadcast_index_shows_copy_0() {
-        let mut file = RegisterFile::default();
+        let mut file = RegisterFile::new();
         file.write(0xD9C0, Selection { xccs: 1, index: engine(0) }, 7);
         file.write(0xD9C0, Selection { xccs: 1, index: engine(1) }, 8);
         assert_eq!(file.read(0xD9C0, 0, GrbmGfxIndex::BROADCAST), 7);

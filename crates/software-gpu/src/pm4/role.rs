@@ -32,6 +32,8 @@ pub(crate) enum Role {
 pub(crate) struct Counter {
     pub(crate) block: &'static Block,
     pub(crate) number: u32,
+    /// Address of its select register.
+    pub(crate) select: u64,
 }
 
 /// Which half of a 64-bit value.
@@ -56,10 +58,15 @@ impl Roles {
         self.map.address(name)
     }
 
-    /// The select register of a counter, as an address.
-    pub(crate) fn select(&self, counter: &Counter) -> Option<u64> {
-        let registers = counter.block.counter(0, counter.number)?;
-        Some(u64::from(registers.select.address(self.map.bases())))
+    /// A counter of instance 0, or of all instances where they share their registers.
+    pub(crate) fn counter(&self, block: &'static Block, number: u32) -> Option<Counter> {
+        self.instance_counter(block, 0, number)
+    }
+
+    fn instance_counter(&self, block: &'static Block, instance: u32, number: u32) -> Option<Counter> {
+        let registers = block.counter(instance, number)?;
+        let select = u64::from(registers.select.address(self.map.bases()));
+        Some(Counter { block, number, select })
     }
 
     /// The role of an address. Registers of another die (bits above 31 on gfx9) are stored only.
@@ -67,13 +74,16 @@ impl Roles {
         let Ok(address) = u32::try_from(address) else { return Role::Plain };
         match self.map.fixed(address) {
             Some(name) => named(name),
-            None => self.counter(address),
+            None => self.counter_register(address),
         }
     }
 
-    fn counter(&self, address: u32) -> Role {
+    fn counter_register(&self, address: u32) -> Role {
         let Some(found) = self.map.counter(address) else { return Role::Plain };
-        let counter = Counter { block: found.block, number: found.counter };
+        let instance = found.instance.unwrap_or(0);
+        let Some(counter) = self.instance_counter(found.block, instance, found.counter) else {
+            return Role::Plain;
+        };
         match found.part {
             CounterPart::Select => Role::Select(counter),
             CounterPart::Lo => Role::Value(counter, Half::Low),

@@ -27,6 +27,9 @@ const PACKET_BYTES: u64 = 64;
 /// Ticks before a kernel's end at which sleeping stops and spinning begins.
 const SPIN_TICKS: u64 = 10_000;
 
+/// Ticks below which giving the processor away costs more than it saves.
+const YIELD_TICKS: u64 = 200;
+
 /// What a round came to.
 enum Step {
     /// Something was done.
@@ -310,8 +313,10 @@ impl Processor {
         if left > 2 * SPIN_TICKS {
             let nanoseconds = (left - SPIN_TICKS) * (1_000_000_000 / TICKS_PER_SECOND);
             self.pause.pass(&self.control, limit, watched, Some(Duration::from_nanos(nanoseconds)));
-        } else {
+        } else if left > YIELD_TICKS {
             std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) enum Event {
     /// The command processor waited for compute to be idle.
     Idle,
     /// Any other event of the command processor.
-    Event(EventWrite),
+    Other(EventWrite),
 }
 
 /// What a dispatch writes to compute registers before its waves start.

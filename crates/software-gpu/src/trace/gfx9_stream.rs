@@ -101,7 +101,7 @@ fn token(event: &Event) -> Option<(Token, u32)> {
         }
         // The write of the dispatch initiator says it.
         Event::DispatchStart => return None,
-        Event::Event(event) => {
+        Event::Other(event) => {
             let data = u32::from(event.event_type());
             (Token::RegCs { pipe: PIPE, register: REG_EVENT, data, private: false }, enable::REG_CS)
         }

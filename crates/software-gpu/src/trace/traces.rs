@@ -75,7 +75,7 @@ impl Traces {
 
     /// The command processor ran EVENT_WRITE.
     pub(crate) fn event(&mut self, xccs: u8, event: EventWrite, cycle: u64) {
-        self.broadcast(xccs, cycle, Event::Event(event));
+        self.broadcast(xccs, cycle, Event::Other(event));
     }
 
     /// Software wrote a user-data register.
