@@ -1,8 +1,12 @@
 //! What a packet program has to know about an agent.
 
+use std::path::Path;
+
+use wavescope_core::Agent;
 use wavescope_pm4::{Generation, IpBases, Target};
 
 use crate::error::Error;
+use crate::ip_discovery::discover;
 
 /// An agent as it is registered for packet programs (`aqlprofile_agent_info_v1_t`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +30,19 @@ pub struct AgentShape {
     pub clock_khz: u32,
     /// The device's own segment bases, where IP discovery gave them; ignored on gfx9, whose bases are fixed.
     pub bases: Option<IpBases>,
+    /// The runtime's handle of the agent (`hsa_agent_t`), which the installed library wants for traces.
+    pub hsa_agent: Option<u64>,
+}
+
+impl From<&Agent> for AgentShape {
+    /// The agent as the topology shows it, without IP discovery and without a runtime's handle.
+    fn from(agent: &Agent) -> Self {
+        let gfxip = agent.target.to_string();
+        let (xcc, se) = (agent.xcc_count, agent.shader_engines);
+        let mut shape = Self::new(&gfxip, xcc, se, agent.compute_units, agent.arrays_per_engine);
+        (shape.domain, shape.location_id) = (agent.pci.domain, agent.pci.location_id);
+        shape
+    }
 }
 
 impl AgentShape {
@@ -41,7 +58,16 @@ impl AgentShape {
             location_id: 0,
             clock_khz: 100_000,
             bases: None,
+            hsa_agent: None,
         }
+    }
+
+    /// Takes the segment bases that the device's IP discovery shows in sysfs (`root` is `/sys`), where it does.
+    /// gfx9 chips keep their fixed bases, as upstream does.
+    #[must_use]
+    pub fn with_discovered_bases(mut self, root: &Path) -> Self {
+        self.bases = discover(root, self.domain, self.location_id);
+        self
     }
 
     /// Derives the quantities that sequences use.

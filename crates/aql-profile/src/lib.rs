@@ -29,6 +29,7 @@ mod counters;
 mod dimensions;
 mod error;
 mod event;
+mod ip_discovery;
 mod memory;
 mod program;
 mod queue;

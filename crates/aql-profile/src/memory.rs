@@ -104,6 +104,13 @@ pub trait Memory: Send + Sync {
         self.copy_in(address, bytes);
     }
 
+    /// Writes a zero dword at each of `offsets` from `address`, in a buffer with host access.
+    fn store_zeros(&self, address: u64, offsets: &[u64]) {
+        for offset in offsets {
+            self.store(address + offset, &[0; 4]);
+        }
+    }
+
     /// Reads a buffer with host access directly.
     fn load(&self, address: u64, into: &mut [u8]) {
         self.copy_out(address, into);

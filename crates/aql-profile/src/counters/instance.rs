@@ -52,9 +52,7 @@ impl BuiltinCounterInstance {
 
 fn allocate_output(plan: &Plan, memory: &Arc<dyn Memory>) -> Result<Buffer, Error> {
     let output = Buffer::allocate(memory, plan.output_bytes, BufferFlags::COUNTER_OUTPUT)?;
-    for offset in &plan.zeroed {
-        memory.store(output.address() + offset, &[0; 4]);
-    }
+    memory.store_zeros(output.address(), &plan.zeroed);
     Ok(output)
 }
 
