@@ -93,6 +93,22 @@ impl Hsa {
         Ok(DispatchTimes { start_ns: self.ticks_to_ns(time.start), end_ns: self.ticks_to_ns(time.end) })
     }
 
+    /// Copies `into.len()` bytes from `address` on, through the runtime, so that device memory can be read.
+    ///
+    /// # Safety
+    /// The range lies in a living allocation of the runtime.
+    ///
+    /// # Errors
+    /// [`Error::Call`], [`Error::MissingEntry`].
+    pub unsafe fn read_memory(&self, address: u64, into: &mut [u8]) -> Result<(), Error> {
+        let call = "hsa_memory_copy";
+        let copy = entry(call, self.inner.table.core.hsa_memory_copy_fn)?;
+        let source = std::ptr::with_exposed_provenance(address as usize);
+        // SAFETY: the source by this function's contract; the slice is ours alone.
+        let status = unsafe { copy(into.as_mut_ptr().cast(), source, into.len()) };
+        check(call, status)
+    }
+
     /// System-clock ticks in nanoseconds.
     pub fn ticks_to_ns(&self, ticks: u64) -> u64 {
         const SECOND: u128 = 1_000_000_000;
