@@ -38,10 +38,40 @@ pub(crate) const fn bits(window: u64, from: u8, to: u8) -> u64 {
     Field::new(from, to).get(window)
 }
 
-/// Sixteen bytes from `byte` on, if the data reaches that far.
+/// Nine bytes: every window that begins in the first one, or at the second.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wide {
+    low: u64,
+    ninth: u8,
+}
+
+impl Wide {
+    /// The nine bytes from `byte` on, if the data reaches that far.
+    #[inline(always)]
+    pub(crate) fn load(data: &[u8], byte: usize) -> Option<Wide> {
+        let bytes = data.get(byte..)?.first_chunk::<9>()?;
+        let (low, _) = bytes.split_first_chunk::<8>()?;
+        Some(Wide { low: u64::from_le_bytes(*low), ninth: bytes[8] })
+    }
+
+    /// The low bits of the window at bit `shift`, `shift` of them missing at the top.
+    #[inline(always)]
+    pub(crate) const fn low(self, shift: u32) -> u64 {
+        self.low >> shift
+    }
+
+    /// The window at bit `shift`, which is at most 8.
+    #[inline(always)]
+    pub(crate) const fn window(self, shift: u32) -> u64 {
+        // The ninth byte is shifted twice, since a shift by 64 is none.
+        self.low >> shift | ((self.ninth as u64) << 1) << (63 - shift)
+    }
+}
+
+/// The 64-bit window whose bit 0 is bit `bit` of the data, if nine bytes are left there.
 #[inline(always)]
-pub(crate) fn load16(data: &[u8], byte: usize) -> Option<u128> {
-    data.get(byte..)?.first_chunk::<16>().map(|bytes| u128::from_le_bytes(*bytes))
+pub(crate) fn window(data: &[u8], bit: u64) -> Option<u64> {
+    Wide::load(data, (bit >> 3) as usize).map(|wide| wide.window((bit & 7) as u32))
 }
 
 /// Eight bytes from `byte` on, if the data reaches that far.
@@ -75,6 +105,9 @@ mod tests {
         for at in 0..(data.len() as u64 * 8 + 70) {
             let expected = (0..64).fold(0, |word, i| word | bit(at + i) << i);
             assert_eq!(window_padded(&data, at), expected, "bit {at}");
+            if at + 72 <= data.len() as u64 * 8 {
+                assert_eq!(window(&data, at), Some(expected), "bit {at}");
+            }
         }
     }
 

@@ -33,7 +33,7 @@ impl Gfx9Decoder {
             let entry = entry(raw);
             let at = base + byte as u64;
             let next = byte + usize::from(entry.step) / 8;
-            let then = counter + GFX9_CLOCKS_PER_TICK * entry.delta(raw);
+            let then = counter + GFX9_CLOCKS_PER_TICK * i64::from(entry.delta);
             match entry.kind {
                 TokenKind::Misc if bits(raw, MISC_TYPE.0, MISC_TYPE.1) == 0 => counter = then,
                 TokenKind::Misc if bits(raw, MISC_TYPE.0, MISC_TYPE.1) == MISC_RESET => {

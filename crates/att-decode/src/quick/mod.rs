@@ -47,6 +47,11 @@ impl TraceFormat {
         self.generation
     }
 
+    /// Whether the first chunk begins with the software header of gfx9.
+    pub fn is_gfx9(&self) -> bool {
+        self.generation == Generation::Gfx9
+    }
+
     /// Header version; gfx9 has none.
     pub(crate) const fn version(&self) -> u8 {
         match self.generation {

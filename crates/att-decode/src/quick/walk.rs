@@ -1,11 +1,10 @@
 //! Finds the tokens that matter, without a clock.
 
 use super::TraceFormat;
-use crate::bits::{load8, load16, load16_padded};
+use crate::bits::{load8, load16_padded, window, window_padded};
 use crate::generation::Generation;
-use crate::token::TokenKind;
 use crate::token::gfx9::entry as gfx9_entry;
-use crate::token::table;
+use crate::token::{RdnaCursor, TokenKind, is_padding, lookup, padding, table};
 
 /// A token that the quick scan takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,24 +56,23 @@ fn scan_rdna(generation: Generation, chunk: &[u8], end: usize, take: &mut dyn Fn
     let end = end.min(chunk.len()) as u64 * 8;
     let (mut bit, mut continues) = (0, false);
     while bit < end {
-        let byte = (bit >> 3) as usize;
-        let wide = load16(chunk, byte).unwrap_or_else(|| load16_padded(chunk, byte));
-        let raw = (wide >> (bit & 7)) as u64;
+        let raw = window(chunk, bit).unwrap_or_else(|| window_padded(chunk, bit));
         if continues && raw & 1 == 1 {
             bit += 8;
             continue;
         }
-        let entry = table[usize::from(raw as u8)];
-        match entry.kind {
+        if is_padding(raw) {
             // Quirk: padding ends the continuation of a start on gfx1250 only here, on gfx12 nowhere.
-            TokenKind::Nop => continues &= generation == Generation::Gfx12,
-            TokenKind::Reg | TokenKind::RegInit | TokenKind::Event => {
-                take(Found { byte_offset: byte as u64, kind: entry.kind, raw });
-                continues = false;
-            }
-            kind => continues = kind == TokenKind::WaveStartExt,
+            continues &= generation == Generation::Gfx12;
+            bit += padding(raw, RdnaCursor::unit(generation));
+            continue;
+        }
+        let entry = lookup(table, raw);
+        continues = entry.kind == TokenKind::WaveStartExt;
+        if matches!(entry.kind, TokenKind::Reg | TokenKind::RegInit | TokenKind::Event) {
+            take(Found { byte_offset: bit >> 3, kind: entry.kind, raw });
         }
         // Quirk: here gfx1250 lengths that are no whole bytes are rounded down, not up.
-        bit += u64::from(if generation == Generation::Gfx1250 { entry.bits & !7 } else { entry.step });
+        bit += u64::from(if generation == Generation::Gfx1250 { entry.step & !7 } else { entry.step });
     }
 }

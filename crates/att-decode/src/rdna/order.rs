@@ -10,7 +10,7 @@ use super::state::{Delivered, RdnaDecoder};
 use crate::bits::window_padded;
 use crate::record::{Loss, LossKind};
 use crate::session::Outside;
-use crate::token::{TokenKind, WINDOW_BITS, table};
+use crate::token::{RdnaCursor, TokenKind, WINDOW_BITS, is_padding, late_delta, lookup, table};
 
 impl RdnaDecoder {
     /// Holds a token back, or delivers what it shows to be due.
@@ -98,17 +98,22 @@ impl Tail<'_> {
         let cursor = &mut decoder.cursor;
         let is_in_main = cursor.is_in_main(self.end);
         let (at, raw) = (cursor.bit, window_padded(self.data, cursor.bit - self.base * 8));
-        let entry = table(decoder.generation)[usize::from(raw as u8)];
         cursor.window_end = at + WINDOW_BITS;
+        if is_padding(raw) {
+            cursor.bit += RdnaCursor::unit(decoder.generation);
+            return;
+        }
+        let entry = lookup(table(decoder.generation), raw);
         cursor.bit += u64::from(entry.step);
-        cursor.time = cursor.time.wrapping_add(entry.delta(raw));
+        let step = i64::from(entry.delta) + late_delta(decoder.generation, entry.kind, raw);
+        cursor.time = cursor.time.wrapping_add(step);
         let mut token = Delivered { kind: entry.kind, raw, time: cursor.time, bit: at };
-        if cursor.bit > self.end && raw != 0 {
+        if cursor.bit > self.end {
             let (byte_offset, bytes) = (at / 8, (self.end / 8).saturating_sub(at / 8));
             out.emitter.loss(Loss { kind: LossKind::CutOff, byte_offset, bytes, time: token.time });
         }
         match entry.kind {
-            TokenKind::Nop | TokenKind::Time => return,
+            TokenKind::Time => return,
             TokenKind::Timestamp => {
                 let storing = Storing::at(decoder.generation, is_in_main);
                 decoder.cursor.time = decoder.timestamp(raw, token.time, storing, out);

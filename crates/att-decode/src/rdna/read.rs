@@ -3,12 +3,12 @@
 use super::codes::RECENT;
 use super::realtime::{Storing, store};
 use super::state::{Delivered, RdnaDecoder};
-use crate::bits::{bits, load16, load16_padded};
+use crate::bits::{Wide, bits, load16_padded, window_padded};
 use crate::generation::Generation;
 use crate::record::{Loss, LossKind};
 use crate::session::Outside;
 use crate::token::timestamp::Timestamp;
-use crate::token::{RdnaCursor, TokenKind, WINDOW_BITS, table};
+use crate::token::{RdnaCursor, TokenKind, WINDOW_BITS, is_padding, late_delta, lookup, padding, table};
 
 impl RdnaDecoder {
     /// Decodes what can be decoded of `data`, the chunk from its byte `base` on. Unless `is_last`, the end of the
@@ -39,44 +39,50 @@ impl RdnaDecoder {
         let mut bit = self.cursor.bit - origin;
         let mut time = self.cursor.time;
         let mut continues = self.cursor.continues;
-        let mut last = 0;
+        let mut last = bit;
         while bit < end
-            && let Some(wide) = load16(data, (bit >> 3) as usize)
+            && let Some(wide) = Wide::load(data, (bit >> 3) as usize)
         {
-            let wide = wide >> (bit & 7);
-            let raw = wide as u64;
-            last = bit;
-            if G >= GFX12 && continues {
-                if raw & 1 == 1 {
+            let shift = (bit & 7) as u32;
+            let entry = lookup(table, wide.low(shift));
+            if entry.is_special() || continues {
+                let raw = wide.window(shift);
+                last = bit;
+                if continues && raw & 1 == 1 {
                     bit += 8;
                     continue;
                 }
-                continues = raw & 0xf == 0;
-            }
-            let entry = table[usize::from(raw as u8)];
-            bit += u64::from(entry.step);
-            time = time.wrapping_add(entry.delta(raw));
-            match entry.kind {
-                TokenKind::Nop | TokenKind::Time => continue,
-                TokenKind::Timestamp => {
-                    time = self.timestamp(raw, time, Storing::at(generation, true), out);
+                if is_padding(raw) {
+                    let unit = RdnaCursor::unit(generation);
+                    bit += padding(raw, unit);
+                    last = bit - unit;
                     continue;
                 }
-                _ => {}
-            }
-            let mut token = Delivered { kind: entry.kind, raw, time, bit: origin + last };
-            if G >= GFX12 {
+                let entry = lookup(table, raw);
+                continues = G >= GFX12 && entry.kind == TokenKind::WaveStartExt;
+                bit += u64::from(entry.step).next_multiple_of(RdnaCursor::unit(generation));
+                time = time.wrapping_add(i64::from(entry.delta) + late_delta(generation, entry.kind, raw));
+                let mut token = Delivered { kind: entry.kind, raw, time, bit: origin + last };
                 match entry.kind {
-                    TokenKind::WaveStartExt => continues = true,
-                    TokenKind::NewPc12 => token.raw = (wide >> 8) as u64,
-                    TokenKind::ValuInst if G == GFX1250 => token.raw = self.recent_slot(raw),
-                    TokenKind::Inst if G == GFX1250 => self.touch_recent(raw),
+                    TokenKind::Time => continue,
+                    TokenKind::Timestamp => {
+                        time = self.timestamp(raw, time, Storing::at(generation, true), out);
+                        continue;
+                    }
+                    TokenKind::NewPc12 => token.raw = window_padded(data, last + 8),
                     _ => {}
                 }
-                self.take(token, out);
-            } else {
-                self.hold(token, out);
+                self.deliver_from::<G>(token, out);
+                continue;
             }
+            let raw = wide.window(shift + u32::from(entry.pad));
+            last = bit + u64::from(entry.pad);
+            bit += u64::from(entry.step);
+            time = time.wrapping_add(i64::from(entry.delta));
+            if entry.kind == TokenKind::Time {
+                continue;
+            }
+            self.deliver_from::<G>(Delivered { kind: entry.kind, raw, time, bit: origin + last }, out);
         }
         if origin + bit != self.cursor.bit {
             self.cursor.window_end = origin + last + WINDOW_BITS;
@@ -84,6 +90,20 @@ impl RdnaDecoder {
         self.cursor.bit = origin + bit;
         self.cursor.time = time;
         self.cursor.continues = continues;
+    }
+
+    /// Hands a token on, at once or in order.
+    #[inline(always)]
+    fn deliver_from<const G: u8>(&mut self, mut token: Delivered, out: &mut Outside<'_>) {
+        if G < GFX12 {
+            return self.hold(token, out);
+        }
+        match token.kind {
+            TokenKind::ValuInst if G == GFX1250 => token.raw = self.recent_slot(token.raw),
+            TokenKind::Inst if G == GFX1250 => self.touch_recent(token.raw),
+            _ => {}
+        }
+        self.take(token, out);
     }
 
     /// Takes a TIMESTAMP; returns the clock after it.
@@ -128,16 +148,22 @@ impl RdnaDecoder {
                 self.cursor.bit += 8;
                 continue;
             }
-            let entry = table[usize::from(raw as u8)];
-            if at + u64::from(entry.step) > end {
-                return self.cut_off(at, end, out);
-            }
-            self.cursor.bit += u64::from(entry.step);
-            if entry.kind == TokenKind::Nop {
+            if is_padding(raw) {
+                self.cursor.bit += RdnaCursor::unit(self.generation);
+                if self.cursor.bit > end {
+                    return;
+                }
                 continue;
             }
+            let entry = lookup(table, raw);
+            let step = u64::from(entry.step).next_multiple_of(RdnaCursor::unit(self.generation));
+            if at + step > end {
+                return self.cut_off(at, end, out);
+            }
+            self.cursor.bit += step;
             self.cursor.continues = entry.kind == TokenKind::WaveStartExt;
-            self.cursor.time = self.cursor.time.wrapping_add(entry.delta(raw));
+            let step = i64::from(entry.delta) + late_delta(self.generation, entry.kind, raw);
+            self.cursor.time = self.cursor.time.wrapping_add(step);
             let mut token = Delivered { kind: entry.kind, raw, time: self.cursor.time, bit: at };
             match entry.kind {
                 TokenKind::Time | TokenKind::Timestamp => {

@@ -3,12 +3,12 @@
 //! Token dumps step over the leftovers of gfx1250 (see the tables) by their nominal length, the public decoder by
 //! whole bytes; [`RdnaCursor::next`] makes dumps, the decoder's own loop does as the public one. Hardware sends none.
 
-use super::entry::Table;
+use super::entry::{Table, lookup, padding};
 use super::iter::Token;
 use super::kind::TokenKind;
 use super::tables::table;
 use super::timestamp::Timestamp;
-use crate::bits::{load16, load16_padded};
+use crate::bits::{Wide, bits, window, window_padded};
 use crate::generation::Generation;
 
 /// Bits of the window that the hardware format is defined over.
@@ -29,6 +29,8 @@ pub(crate) struct RdnaCursor {
     pub(crate) done: bool,
     generation: Generation,
     table: &'static Table,
+    /// Bits of a unit.
+    unit: u64,
 }
 
 impl RdnaCursor {
@@ -41,7 +43,13 @@ impl RdnaCursor {
             done: false,
             generation,
             table: table(generation),
+            unit: Self::unit(generation),
         }
+    }
+
+    /// Bits that positions and padding count in.
+    pub(crate) const fn unit(generation: Generation) -> u64 {
+        if matches!(generation, Generation::Gfx1250) { 8 } else { 4 }
     }
 
     /// Whether a WAVE_START_EXT is continued byte by byte and a token cut off at the end is dropped.
@@ -67,51 +75,65 @@ impl RdnaCursor {
     /// The next token other than padding.
     #[inline]
     pub(crate) fn next(&mut self, data: &[u8]) -> Option<Token> {
-        while let Some(wide) = load16(data, (self.bit >> 3) as usize) {
-            let raw = (wide >> (self.bit & 7)) as u64;
-            let entry = self.table[usize::from(raw as u8)];
-            if entry.special || self.continues {
-                // The tail needs no care while sixteen bytes are left: no token reaches that far.
-                match self.step(raw, (wide >> (self.bit & 7) >> 64) as u8) {
-                    Some(token) => return Some(token),
-                    None => continue,
-                }
+        while let Some(raw) = window(data, self.bit) {
+            if let Some(token) = self.step(data, raw) {
+                return Some(token);
             }
-            let bit_offset = self.bit;
-            self.bit += u64::from(entry.bits);
-            self.time = self.time.wrapping_add(entry.delta(raw));
-            return Some(Token {
-                kind: entry.kind,
-                bits: entry.bits,
-                high: 0,
-                bit_offset,
-                time: self.time,
-                raw,
-            });
         }
         self.next_near_end(data)
     }
 
-    /// One step of any kind: `None` for padding.
-    fn step(&mut self, raw: u64, high: u8) -> Option<Token> {
+    /// Hands every token to `f`. Position and clock stay in registers on the way.
+    #[inline(always)]
+    pub(crate) fn fold<B>(mut self, data: &[u8], mut value: B, mut f: impl FnMut(B, Token) -> B) -> B {
+        let table = self.table;
+        let mut cursor = self;
+        while let Some(wide) = Wide::load(data, (cursor.bit >> 3) as usize) {
+            let shift = (cursor.bit & 7) as u32;
+            let entry = lookup(table, wide.low(shift));
+            if entry.is_special() || cursor.continues {
+                if let Some(token) = cursor.step(data, wide.window(shift)) {
+                    value = f(value, token);
+                }
+                continue;
+            }
+            let raw = wide.window(shift + u32::from(entry.pad));
+            let bit_offset = cursor.bit + u64::from(entry.pad);
+            cursor.bit += u64::from(entry.step);
+            cursor.time = cursor.time.wrapping_add(i64::from(entry.delta));
+            let (kind, bits) = (entry.kind, entry.step - entry.pad);
+            value = f(value, Token { kind, bits, high: 0, bit_offset, time: cursor.time, raw });
+        }
+        self = cursor;
+        while let Some(token) = self.next_near_end(data) {
+            value = f(value, token);
+        }
+        value
+    }
+
+    /// One step of any kind: no token for padding.
+    #[inline(always)]
+    fn step(&mut self, data: &[u8], raw: u64) -> Option<Token> {
         let bit_offset = self.bit;
         if self.continues && raw & 1 == 1 {
             self.bit += 8;
             let kind = TokenKind::WaveStartExtByte;
             return Some(Token { kind, bits: 8, high: 0, bit_offset, time: self.time, raw });
         }
-        let entry = self.table[usize::from(raw as u8)];
-        self.bit += u64::from(entry.bits);
-        if entry.kind == TokenKind::Nop {
+        if is_padding(raw) {
+            self.bit += padding(raw, self.unit);
             return None;
         }
+        let entry = lookup(self.table, raw);
+        self.bit += u64::from(entry.step);
         self.continues = entry.kind == TokenKind::WaveStartExt && Self::is_strict(self.generation);
-        if entry.kind == TokenKind::Timestamp {
-            self.time = self.time.wrapping_add(Timestamp::decode(self.generation, raw).step);
-        }
-        self.time = self.time.wrapping_add(entry.delta(raw));
-        let high = if entry.bits > 64 { high } else { 0 };
-        Some(Token { kind: entry.kind, bits: entry.bits, high, bit_offset, time: self.time, raw })
+        let step = match entry.kind {
+            TokenKind::Timestamp => Timestamp::decode(self.generation, raw).step,
+            kind => i64::from(entry.delta) + late_delta(self.generation, kind, raw),
+        };
+        self.time = self.time.wrapping_add(step);
+        let high = if entry.step > 64 { window_padded(data, bit_offset + 64) as u8 } else { 0 };
+        Some(Token { kind: entry.kind, bits: entry.step, high, bit_offset, time: self.time, raw })
     }
 
     /// The last bytes: what lies behind the end reads as zero.
@@ -119,16 +141,32 @@ impl RdnaCursor {
     fn next_near_end(&mut self, data: &[u8]) -> Option<Token> {
         let end = data.len() as u64 * 8;
         while !self.done {
-            let wide = load16_padded(data, (self.bit >> 3) as usize) >> (self.bit & 7);
-            let raw = wide as u64;
+            let raw = window_padded(data, self.bit);
             self.done = self.bit + WINDOW_BITS >= end && raw == 0;
-            if self.done {
-                return None;
-            }
-            if let Some(token) = self.step(raw, (wide >> 64) as u8) {
+            if !self.done
+                && let Some(token) = self.step(data, raw)
+            {
                 return Some(token);
             }
         }
         None
+    }
+}
+
+/// Whether a window begins with padding, on every generation of RDNA.
+#[inline(always)]
+pub(crate) const fn is_padding(raw: u64) -> bool {
+    raw & 0xf == 0
+}
+
+/// The part of a time increment that lies behind the bits which tables are indexed by.
+#[inline(always)]
+pub(crate) const fn late_delta(generation: Generation, kind: TokenKind, raw: u64) -> i64 {
+    match (generation, kind) {
+        (Generation::Gfx1250, TokenKind::MediumTime) => bits(raw, 8, 16) as i64,
+        (Generation::Gfx10 | Generation::Gfx11 | Generation::Gfx12, TokenKind::Misc) => {
+            bits(raw, 7, 16) as i64
+        }
+        _ => 0,
     }
 }

@@ -1,6 +1,6 @@
 //! Steps through a gfx9 stream token by token, in stream order.
 
-use super::entry::Entry;
+use super::entry::{Entry, lookup};
 use super::iter::Token;
 use super::kind::TokenKind;
 use super::tables::GFX9;
@@ -15,7 +15,7 @@ pub(crate) const GFX9_TIME_MASK: i64 = (1 << 49) - 1;
 /// Entry of the token that begins with these bits.
 #[inline(always)]
 pub(crate) fn entry(raw: u64) -> Entry {
-    GFX9[usize::from(raw as u8)]
+    lookup(&GFX9, raw)
 }
 
 /// Position and clock in a gfx9 stream.
@@ -47,10 +47,11 @@ impl Gfx9Cursor {
             return Some(Token { kind, bits: 64, high: 0, bit_offset, time: 0, raw });
         }
         let entry = entry(raw);
-        self.byte += usize::from(entry.step) / 8;
-        self.time += GFX9_CLOCKS_PER_TICK * entry.delta(raw);
+        let length = entry.step;
+        self.byte += usize::from(length) / 8;
+        self.time += GFX9_CLOCKS_PER_TICK * i64::from(entry.delta);
         let time = self.time & GFX9_TIME_MASK;
-        Some(Token { kind: entry.kind, bits: entry.bits, high: 0, bit_offset, time, raw })
+        Some(Token { kind: entry.kind, bits: length, high: 0, bit_offset, time, raw })
     }
 }
 

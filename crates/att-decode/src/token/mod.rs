@@ -12,7 +12,8 @@ mod kind;
 mod tables;
 pub(crate) mod timestamp;
 
-pub(crate) use cursor::{RdnaCursor, WINDOW_BITS};
+pub(crate) use cursor::{RdnaCursor, WINDOW_BITS, is_padding, late_delta};
+pub(crate) use entry::{lookup, padding};
 pub use iter::{Token, Tokens};
 pub use kind::TokenKind;
 pub(crate) use tables::table;

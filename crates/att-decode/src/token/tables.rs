@@ -4,12 +4,10 @@
 //! ROCm/rocm-systems; ALUEXEC and VMEMEXEC: `tinygrad/renderer/amd/sqtt.py` of tinygrad/tinygrad. Patterns are
 //! binary numbers whose last digit is the first bit of the token.
 
-use super::entry::{NO_DELTA, Row, Table, build, row};
+use super::entry::{NIBBLE, NO_DELTA, Row, Table, build, row};
 use super::kind::TokenKind::{self, *};
 use crate::generation::Generation;
 
-/// Bits per unit of gfx10, gfx11 and gfx12 streams.
-const NIBBLE: u8 = 4;
 /// Bits per unit of gfx1250 streams.
 const BYTE: u8 = 8;
 
@@ -145,9 +143,9 @@ const fn resize<const N: usize>(mut rows: [Row; N], old: TokenKind, new: Row) ->
 
 const fn with_valu_delta(mut table: Table) -> Table {
     let mut prefix = 0;
-    while prefix < 256 {
+    while prefix < table.len() {
         if matches!(table[prefix].kind, ValuInst) {
-            table[prefix].add = VALU_DELTA[prefix >> 4];
+            table[prefix].delta = VALU_DELTA[prefix >> 4 & 15];
         }
         prefix += 1;
     }
@@ -214,26 +212,45 @@ mod tests {
     const ALL: [Generation; 5] =
         [Generation::Gfx9, Generation::Gfx10, Generation::Gfx11, Generation::Gfx12, Generation::Gfx1250];
 
-    /// Independent of `build`: counts by hand which rows a prefix matches, bit by bit from the text.
+    /// Independent of `build`: finds the row by the text of the patterns.
+    fn row_of(generation: Generation, digits: &str) -> &'static Row {
+        let matching: Vec<_> = rows(generation).iter().filter(|row| digits.ends_with(row.pattern)).collect();
+        assert_eq!(matching.len(), 1, "{generation:?} {digits}: {matching:?}");
+        matching[0]
+    }
+
     #[test]
     fn every_prefix_matches_exactly_one_row_of_every_generation() {
         for generation in ALL {
-            for prefix in 0..=255u8 {
-                let digits = format!("{prefix:08b}");
-                let matching: Vec<_> =
-                    rows(generation).iter().filter(|row| digits.ends_with(row.pattern)).collect();
-                assert_eq!(matching.len(), 1, "{generation:?} {digits}: {matching:?}");
-                let entry = table(generation)[usize::from(prefix)];
-                assert_eq!((entry.kind, entry.bits), (matching[0].kind, matching[0].bits), "{digits}");
+            for (prefix, entry) in table(generation).iter().enumerate() {
+                let digits = format!("{prefix:012b}");
+                let mut row = row_of(generation, &digits);
+                let pad = if entry.is_special() { 0 } else { entry.pad };
+                if pad > 0 {
+                    assert_eq!((row.kind, pad), (Nop, 4));
+                    row = row_of(generation, &digits[..8]);
+                }
+                assert_eq!((entry.kind, entry.step), (row.kind, row.bits + pad), "{generation:?} {digits}");
             }
         }
     }
 
     #[test]
-    fn steps_are_whole_units_and_never_zero() {
-        for (generation, unit) in ALL.into_iter().zip([16, 4, 4, 4, 8]) {
-            for entry in table(generation) {
-                assert!(entry.step > 0 && entry.step >= entry.bits && entry.step % unit == 0, "{entry:?}");
+    fn increments_are_those_of_the_rows() {
+        for generation in ALL {
+            for (prefix, entry) in
+                table(generation).iter().enumerate().filter(|(_, entry)| !entry.is_special())
+            {
+                let digits = format!("{prefix:012b}");
+                let digits = &digits[..12 - usize::from(entry.pad)];
+                let row = row_of(generation, digits);
+                let field =
+                    &digits[digits.len() - usize::from(row.delta.1)..digits.len() - usize::from(row.delta.0)];
+                let expected = match row.kind {
+                    ValuInst if generation == Generation::Gfx1250 => VALU_DELTA[prefix >> 4 & 15],
+                    _ => row.add + u8::from_str_radix(field, 2).unwrap_or(0),
+                };
+                assert_eq!(entry.delta, expected, "{generation:?} {digits}");
             }
         }
     }
