@@ -1,0 +1,6 @@
+//! Counting through intercepted queues of the in-process software GPU.
+
+#[cfg(test)]
+mod counters;
+#[cfg(test)]
+mod rig;
