@@ -5,7 +5,7 @@
 #![expect(missing_docs, reason = "criterion_group makes an undocumented public function")]
 
 #[path = "../tests/model/rig/mod.rs"]
-#[expect(dead_code, reason = "tests use the rest of it")]
+#[expect(dead_code, clippy::unwrap_used, clippy::panic, reason = "test code, of which this is a part")]
 mod rig;
 
 use std::sync::Arc;

@@ -28,16 +28,65 @@ pub(crate) struct Pipe {
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
-    Misc { sh: u8, kind: u8 },
-    Time { clock: u64 },
-    Reg { pipe: Pipe, kind: u8, valid: bool, register: u16, data: u32 },
-    WaveStart { place: Place, pipe: Pipe, lanes: u8, group: u8 },
-    WaveEnd { place: Place },
-    RegCs { pipe: Pipe, register: u8, data: u32, private: bool },
-    Inst { simd: u8, slot: u8, code: u8 },
-    InstPc { simd: u8, slot: u8, error: bool, pc: u64 },
-    ShaderData { place: Place, data: u32 },
-    Issue { simd: u8, slots: [u8; 10] },
+    Misc {
+        sh: u8,
+        kind: u8,
+    },
+    Time {
+        clock: u64,
+    },
+    /// `mark` is bit 9, whose meaning is not public; captures have it in a few tokens.
+    Reg {
+        pipe: Pipe,
+        mark: bool,
+        kind: u8,
+        valid: bool,
+        register: u16,
+        data: u32,
+    },
+    WaveStart {
+        place: Place,
+        pipe: Pipe,
+        lanes: u8,
+        group: u8,
+    },
+    WaveAlloc {
+        place: Place,
+    },
+    WaveEnd {
+        place: Place,
+    },
+    RegCs {
+        pipe: Pipe,
+        register: u8,
+        data: u32,
+        private: bool,
+    },
+    Inst {
+        simd: u8,
+        slot: u8,
+        code: u8,
+    },
+    InstPc {
+        simd: u8,
+        slot: u8,
+        error: bool,
+        pc: u64,
+    },
+    ShaderData {
+        place: Place,
+        data: u32,
+    },
+    Issue {
+        simd: u8,
+        slots: [u8; 10],
+    },
+    Perf {
+        sh: u8,
+        cu: u8,
+        bank: u8,
+        counters: [u16; 4],
+    },
 }
 
 /// MISC kinds.
@@ -71,10 +120,10 @@ impl Token {
     /// Bits of the token.
     pub(crate) const fn len(&self) -> u32 {
         match self {
-            Self::Misc { .. } | Self::WaveEnd { .. } | Self::Inst { .. } => 16,
+            Self::Misc { .. } | Self::WaveAlloc { .. } | Self::WaveEnd { .. } | Self::Inst { .. } => 16,
             Self::WaveStart { .. } | Self::Issue { .. } => 32,
             Self::RegCs { .. } | Self::ShaderData { .. } => 48,
-            Self::Time { .. } | Self::Reg { .. } | Self::InstPc { .. } => 64,
+            Self::Time { .. } | Self::Reg { .. } | Self::InstPc { .. } | Self::Perf { .. } => 64,
         }
     }
 
@@ -84,12 +133,14 @@ impl Token {
             Self::Time { .. } => 1,
             Self::Reg { .. } => 2,
             Self::WaveStart { .. } => 3,
+            Self::WaveAlloc { .. } => 4,
             Self::RegCs { private: false, .. } => 5,
             Self::WaveEnd { .. } => 6,
             Self::Inst { .. } => 10,
             Self::InstPc { .. } => 11,
             Self::ShaderData { .. } => 12,
             Self::Issue { .. } => 13,
+            Self::Perf { .. } => 14,
             Self::RegCs { private: true, .. } => 15,
         }
     }
@@ -105,8 +156,9 @@ impl Token {
         match *self {
             Self::Misc { sh, kind } => assemble(&[field(12, 1, sh.into()), field(13, 3, kind.into())]),
             Self::Time { clock } => assemble(&[field(16, 48, clock.into())]),
-            Self::Reg { pipe, kind, valid, register, data } => {
+            Self::Reg { pipe, mark, kind, valid, register, data } => {
                 let rest = [
+                    field(9, 1, mark.into()),
                     field(10, 3, kind.into()),
                     field(15, 1, valid.into()),
                     field(16, 16, register.into()),
@@ -123,7 +175,7 @@ impl Token {
                 ];
                 assemble(&place.fields()) | assemble(&rest)
             }
-            Self::WaveEnd { place } => assemble(&place.fields()),
+            Self::WaveAlloc { place } | Self::WaveEnd { place } => assemble(&place.fields()),
             Self::RegCs { pipe, register, data, .. } => {
                 assemble(&pipe.reg_fields())
                     | assemble(&[field(9, 7, register.into()), field(16, 32, data.into())])
@@ -144,6 +196,13 @@ impl Token {
                 let marks =
                     (0..).zip(slots).map(|(slot, mark)| assemble(&[field(8 + 2 * slot, 2, mark.into())]));
                 assemble(&[field(5, 2, simd.into())]) | marks.fold(0, |all, mark| all | mark)
+            }
+            Self::Perf { sh, cu, bank, counters } => {
+                let values = (0..)
+                    .zip(counters)
+                    .map(|(index, value)| assemble(&[field(12 + 13 * index, 13, value.into())]));
+                let place = [field(5, 1, sh.into()), field(6, 4, cu.into()), field(10, 2, bank.into())];
+                assemble(&place) | values.fold(0, |all, value| all | value)
             }
         }
     }

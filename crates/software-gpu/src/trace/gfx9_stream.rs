@@ -88,7 +88,8 @@ fn token(event: &Event) -> Option<(Token, u32)> {
             (Token::RegCs { pipe: PIPE, register, data: value, private: true }, enable::REG_CS_PRIV)
         }
         &Event::UserData { register, value } => {
-            (Token::Reg { pipe: PIPE, kind: REG_UCONFIG, valid: true, register, data: value }, enable::REG)
+            let kind = REG_UCONFIG;
+            (Token::Reg { pipe: PIPE, mark: false, kind, valid: true, register, data: value }, enable::REG)
         }
         Event::WaveStart { location, lanes } => (
             Token::WaveStart { place: place(location), pipe: PIPE, lanes: *lanes, group: 0 },

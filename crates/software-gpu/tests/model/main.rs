@@ -1,6 +1,12 @@
 //! The model through its public interface: packets in, memory and truth out.
 
+#[cfg(test)]
 mod counters;
+#[cfg(test)]
 mod queues;
+#[cfg(test)]
 mod recorded;
+#[cfg(test)]
 mod rig;
+#[cfg(test)]
+mod traces;

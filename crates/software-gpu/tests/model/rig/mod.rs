@@ -10,6 +10,7 @@ use wavescope_software_gpu::{
     QueueId, Truth, TruthSink,
 };
 
+pub(crate) mod sqtt;
 pub(crate) mod stream;
 
 /// Memory that both sides see, given out from the front and never taken back. Pages exist once they are touched, so
@@ -146,6 +147,11 @@ unsafe impl Host for TestHost {
     }
 }
 
+/// A clock that moves only when the model waits.
+pub(crate) fn virtual_clock() -> Clock {
+    Clock::Virtual(AtomicU64::new(1000))
+}
+
 /// Collects the truth.
 #[derive(Default)]
 pub(crate) struct Notes(pub(crate) Mutex<Vec<Truth>>);
@@ -166,7 +172,7 @@ pub(crate) struct Rig {
 impl Rig {
     /// With a clock that moves only when the model waits: deterministic.
     pub(crate) fn new(config: DeviceConfig) -> Self {
-        Self::with(config, DeviceOptions::default(), Clock::Virtual(AtomicU64::new(1000)), 16 << 30)
+        Self::with(config, DeviceOptions::default(), virtual_clock(), 16 << 30)
     }
 
     pub(crate) fn real_time(config: DeviceConfig) -> Self {

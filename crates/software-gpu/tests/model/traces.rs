@@ -1,0 +1,209 @@
+//! Thread traces programmed by recorded command buffers, against the placement log.
+
+use wavescope_software_gpu::{DeviceConfig, DeviceOptions, Fault, FaultPlan, StatusLie};
+
+use crate::rig::sqtt::{Mark, read_gfx9};
+use crate::rig::stream::{Loaded, Recorded, load};
+use crate::rig::{Rig, dispatch};
+
+/// A traced program on a rig.
+struct Traced {
+    rig: Rig,
+    recorded: Recorded,
+    loaded: Loaded,
+    engines: u64,
+}
+
+/// What the control buffer says of an engine.
+struct Record {
+    status: u32,
+    counter: u32,
+    pointer: u32,
+}
+
+impl Traced {
+    fn new(target: &str, name: &str, faults: Vec<Fault>) -> Self {
+        let recorded = Recorded::own(target, name);
+        let config = recorded.config();
+        let engines = u64::from(config.shader_engines());
+        let options = DeviceOptions { faults: FaultPlan { faults }, ..DeviceOptions::default() };
+        let rig = Rig::with(config, options, crate::rig::virtual_clock(), 16 << 30);
+        let loaded = recorded.load(&rig);
+        Self { rig, recorded, loaded, engines }
+    }
+
+    /// Start, kernels (grid in waves of 64), stop.
+    fn run(&self, kernels: &[u32]) {
+        let signal = self.rig.signal(1);
+        let kernel = self.rig.kernel(3);
+        let mut queue = self.rig.queue(64);
+        queue.submit(&[self.loaded.packet("start", 0)]);
+        for &waves in kernels {
+            queue.submit(&[dispatch(kernel, [waves * 64, 1, 1], [128, 1, 1], 0)]);
+        }
+        queue.submit(&[self.loaded.packet("stop", signal)]);
+        self.rig.wait(signal, 0);
+        assert!(self.rig.host.errors.lock().unwrap().is_empty());
+    }
+
+    fn record(&self, engine: u64) -> Record {
+        let at = |offset| self.rig.arena().load_u32(self.loaded.bases[0] + 32 * engine + offset);
+        Record { status: at(0), counter: at(4), pointer: at(8) }
+    }
+
+    /// Address and size of an engine's part of the data buffer, from the formula of the public builder: equal parts
+    /// for the engines of the mask, a page for each other one.
+    fn part(&self, engine: u64) -> (u64, u64) {
+        let enabled = |engine: u64| {
+            crate::rig::stream::array(&self.recorded.json["enabled_se"]).contains(&engine.into())
+        };
+        let count = (0..64).filter(|&engine| enabled(engine)).count() as u64;
+        let step = (self.loaded.sizes[1] - (64 - count) * 4096) / count / 4096 * 4096;
+        let before: u64 = (0..engine).map(|engine| if enabled(engine) { step } else { 4096 }).sum();
+        (self.loaded.bases[1] + before, if enabled(engine) { step } else { 4096 })
+    }
+
+    /// The engine's stream: as many bytes as the write pointer says.
+    fn stream(&self, engine: u64) -> Vec<u32> {
+        let (address, _) = self.part(engine);
+        self.rig.arena().dwords(address, u64::from(self.record(engine).pointer & 0x3FFF_FFFF) * 8)
+    }
+}
+
+/// Wave starts and ends of an engine in the log: (cycle, start, array, unit, SIMD, slot), in order of time.
+fn logged(rig: &Rig, engine: u64, config: &DeviceConfig) -> Vec<(u64, Mark)> {
+    let per_xcc = u64::from(config.se_per_xcc);
+    let waves = rig.waves();
+    let here = waves
+        .iter()
+        .filter(|wave| (u64::from(wave.xcc), u64::from(wave.se)) == (engine / per_xcc, engine % per_xcc));
+    let mut marks: Vec<_> = here
+        .flat_map(|wave| {
+            let place = (wave.sa, wave.cu, wave.simd, wave.slot);
+            [(wave.start, Mark::Start { place, lanes: wave.lanes }), (wave.end, Mark::End { place })]
+        })
+        .collect();
+    marks.sort_by_key(|mark| mark.0);
+    marks
+}
+
+/// Moves times so that the first is 0.
+fn relative(marks: Vec<(u64, Mark)>) -> Vec<(u64, Mark)> {
+    let first = marks.first().map_or(0, |mark| mark.0);
+    marks.into_iter().map(|(time, mark)| (time - first, mark)).collect()
+}
+
+fn by_time(mut marks: Vec<(u64, Mark)>) -> Vec<(u64, Mark)> {
+    marks.sort();
+    marks
+}
+
+fn waves_only(marks: &[(u64, Mark)]) -> Vec<(u64, Mark)> {
+    marks.iter().filter(|(_, mark)| matches!(mark, Mark::Start { .. } | Mark::End { .. })).copied().collect()
+}
+
+#[test]
+fn gfx942_waves_of_the_traced_engines_are_those_of_the_log() {
+    let traced = Traced::new("gfx942", "att-default.json", vec![]);
+    traced.run(&[1000, 64, 4000]);
+    for engine in [0, 4] {
+        let marks = read_gfx9(&traced.stream(engine));
+        let log = logged(&traced.rig, engine, traced.rig.device.config());
+        assert!(log.len() > 200, "{}", log.len());
+        assert_eq!(by_time(relative(waves_only(&marks))), by_time(relative(log)), "engine {engine}");
+        assert_eq!(traced.record(engine).status, 0);
+    }
+    for engine in (0..traced.engines).filter(|engine| ![0, 4].contains(engine)) {
+        assert_eq!(traced.record(engine).pointer, 0, "engine {engine} is not in the mask");
+    }
+}
+
+#[test]
+fn gfx942_streams_carry_the_markers_and_the_dispatch() {
+    let traced = Traced::new("gfx942", "att-se-mask-1.json", vec![]);
+    traced.run(&[10]);
+    let marks = read_gfx9(&traced.stream(0));
+    let user: Vec<_> = marks
+        .iter()
+        .filter_map(|(_, mark)| {
+            if let Mark::Register { register, data } = mark { Some((*register, *data)) } else { None }
+        })
+        .collect();
+    // Marker words of the start buffer, then the clock markers of start and stop: opcode and three words each.
+    assert_eq!(user[..3], [(0xC342, 0x434F_5200), (0xC342, 0x0008_0201), (0xC342, 100_000 << 12 | 6)]);
+    assert_eq!(user.iter().filter(|entry| **entry == (0xC343, 5)).count(), 2);
+    assert_eq!(user.len(), 3 + 2 * 4);
+    let compute: Vec<_> =
+        marks
+            .iter()
+            .filter_map(|(_, mark)| {
+                if let Mark::Compute { register, data } = mark { Some((*register, *data)) } else { None }
+            })
+            .collect();
+    let value = |number| compute.iter().find(|entry| entry.0 == number).map(|entry| entry.1);
+    assert_eq!([value(7), value(8), value(9)], [Some(128), Some(1), Some(1)]);
+    let first = marks.iter().position(|(_, mark)| matches!(mark, Mark::Start { .. })).unwrap();
+    let initiator =
+        marks.iter().position(|(_, mark)| matches!(mark, Mark::Compute { register: 0, .. })).unwrap();
+    assert!(initiator < first, "registers come before the first wave");
+}
+
+#[test]
+fn gfx942_code_object_markers_reach_every_traced_engine() {
+    let traced = Traced::new("gfx942", "att-default.json", vec![]);
+    let markers = Recorded::own("gfx942", "codeobj.json");
+    let marker = &markers.json["markers"][0];
+    let buffers = load(&traced.rig, &marker["allocs"], &serde_json::json!({ "marker": marker["ib"] }));
+    let signal = traced.rig.signal(1);
+    let mut queue = traced.rig.queue(16);
+    queue.submit(&[
+        traced.loaded.packet("start", 0),
+        buffers.packet("marker", 0),
+        traced.loaded.packet("stop", signal),
+    ]);
+    traced.rig.wait(signal, 0);
+    for engine in [0, 4] {
+        let marks = read_gfx9(&traced.stream(engine));
+        let words: Vec<u32> = marks
+            .iter()
+            .filter_map(|(_, mark)| match mark {
+                Mark::Register { register: 0xC342, data } => Some(*data),
+                _ => None,
+            })
+            .collect();
+        // Header and payload of address, size and tail, as the marker was asked for: address 0x7f0012345000.
+        assert_eq!(words[3..7], [0x204, 0x1234_5000, 0x304, 0x7F00]);
+        assert_eq!(words.len(), 3 + 10);
+    }
+}
+
+#[test]
+fn a_full_buffer_shows_as_the_hardware_shows_it() {
+    let traced = Traced::new("gfx942", "att-se-mask-1.json", vec![Fault::TraceBytes(4096)]);
+    traced.run(&[100_000]);
+    let record = traced.record(0);
+    assert_eq!(record.status >> 31, 1, "FULL");
+    assert_eq!(record.pointer & 0x3FFF_FFFF, 4096 / 32);
+    assert!(record.counter > 0);
+    assert_eq!(traced.rig.arena().dwords(traced.part(0).0 + 4096, 64), [0; 64], "nothing behind the end");
+}
+
+#[test]
+fn a_status_lies_where_the_plan_says_so() {
+    let lie = StatusLie { xcc: 0, se: 0, set: 1 << 28, clear: 0 };
+    let traced = Traced::new("gfx942", "att-se-mask-1.json", vec![Fault::LieStatus(lie)]);
+    traced.run(&[10]);
+    assert_eq!(traced.record(0).status, 1 << 28);
+}
+
+#[test]
+fn two_runs_of_one_program_deliver_different_data_of_their_own() {
+    let traced = Traced::new("gfx942", "att-se-mask-1.json", vec![]);
+    traced.run(&[100]);
+    let first = waves_only(&read_gfx9(&traced.stream(0)));
+    traced.run(&[300]);
+    let second = waves_only(&read_gfx9(&traced.stream(0)));
+    let log = logged(&traced.rig, 0, traced.rig.device.config());
+    assert_eq!(first.len() + second.len(), log.len());
+    assert_eq!(by_time(relative(second)), by_time(relative(log[first.len()..].to_vec())));
+}
