@@ -1,6 +1,8 @@
 //! `wavescope list`: what a machine has, and what Wavescope can do with it.
 
 mod agents;
+mod counters;
+mod targets;
 
 use crate::args::ListWhat;
 
@@ -8,6 +10,7 @@ use crate::args::ListWhat;
 pub(crate) fn run(what: &ListWhat) -> anyhow::Result<()> {
     match what {
         ListWhat::Agents { topology, json } => agents::run(topology, *json),
-        ListWhat::Targets { .. } | ListWhat::Counters { .. } => anyhow::bail!("x"),
+        ListWhat::Counters { gfx, json } => counters::run(gfx, *json),
+        ListWhat::Targets { json } => targets::run(*json),
     }
 }
