@@ -22,7 +22,6 @@ pub struct DispatchTimes {
 /// A submitted batch. Dropped before its dispatches completed, it leaks their arguments and signals on purpose: the GPU
 /// may still use them.
 #[derive(Debug)]
-#[must_use = "arguments and signals leak unless the submission is waited for"]
 pub struct Submission {
     in_flight: Option<InFlight>,
 }

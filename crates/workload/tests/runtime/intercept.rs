@@ -1,0 +1,1 @@
+//! Intercept queues: what the handler sees, what the writer does.
