@@ -11,6 +11,7 @@ mod aqlprofile;
 mod counters;
 mod report;
 mod source;
+mod sqtt;
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,8 @@ use crate::paths;
 use crate::steps::Done;
 
 /// Every kind that `golden check` knows.
-pub(crate) const KINDS: &[&dyn Kind] = &[&abi::Abi, &aqlprofile::AqlProfile, &counters::Counters];
+pub(crate) const KINDS: &[&dyn Kind] =
+    &[&abi::Abi, &aqlprofile::AqlProfile, &counters::Counters, &sqtt::Sqtt];
 
 /// One kind of golden: how its cases look on disk and how one is checked.
 pub(crate) trait Kind: Sync {
