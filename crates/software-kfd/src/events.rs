@@ -15,7 +15,9 @@ use crate::futex::{self, Lock};
 pub(crate) const LIMIT: usize = 4096;
 
 /// `KFD_IOC_EVENT_SIGNAL`.
-const KIND_SIGNAL: u32 = 0;
+pub(crate) const KIND_SIGNAL: u32 = 0;
+/// `KFD_IOC_EVENT_HW_EXCEPTION`.
+pub(crate) const KIND_HW_EXCEPTION: u32 = 3;
 /// `KFD_IOC_EVENT_MEMORY`.
 pub(crate) const KIND_MEMORY: u32 = 8;
 
@@ -33,6 +35,8 @@ struct Event {
     auto_reset: AtomicBool,
     signaled: AtomicBool,
     age: AtomicU64,
+    /// What happened, for an event of an exception: the union of `kfd_event_data`.
+    payload: [AtomicU64; 4],
 }
 
 static TABLE: [Event; LIMIT] = [const {
@@ -42,6 +46,7 @@ static TABLE: [Event; LIMIT] = [const {
         auto_reset: AtomicBool::new(false),
         signaled: AtomicBool::new(false),
         age: AtomicU64::new(0),
+        payload: [const { AtomicU64::new(0) }; 4],
     }
 }; LIMIT];
 
@@ -95,10 +100,13 @@ pub(crate) fn reset(id: u32) -> Answer {
     Ok(())
 }
 
-/// Sets every event of a kind: how a fault reaches the runtime's handler.
-pub(crate) fn set_all(kind: u32) {
+/// Sets every event of an exception's kind with what happened: how a fault reaches the runtime's handler.
+pub(crate) fn raise(kind: u32, payload: [u64; 4]) {
     for (id, event) in TABLE.iter().enumerate() {
         if event.used.load(Ordering::Acquire) && event.kind.load(Ordering::Relaxed) == kind {
+            for (word, value) in event.payload.iter().zip(payload) {
+                word.store(value, Ordering::Relaxed);
+            }
             // Destroyed since the look: then there is nobody to tell.
             let _ = set(id as u32);
         }
@@ -120,8 +128,8 @@ pub(crate) fn wait(args: &mut WaitEvents, events: &mut [EventData]) -> Answer {
     if events.iter().any(|data| event(data.event_id).is_err()) {
         return Err(Errno(libc::EINVAL));
     }
-    let deadline = (args.timeout != FOR_EVER)
-        .then(|| Instant::now() + Duration::from_millis(u64::from(args.timeout)));
+    let deadline =
+        (args.timeout != FOR_EVER).then(|| Instant::now() + Duration::from_millis(u64::from(args.timeout)));
     WAITERS.fetch_add(1, Ordering::SeqCst);
     args.wait_result = wait_until(events, args.wait_for_all != 0, deadline);
     WAITERS.fetch_sub(1, Ordering::SeqCst);
@@ -169,8 +177,14 @@ fn take(events: &mut [EventData], all: bool) -> Taken {
         if !is_ready(event, data) {
             continue;
         }
-        if event.kind.load(Ordering::Relaxed) == KIND_SIGNAL && data.last_event_age() != 0 {
-            data.set_last_event_age(event.age.load(Ordering::Acquire));
+        match event.kind.load(Ordering::Relaxed) {
+            KIND_SIGNAL if data.last_event_age() != 0 => {
+                data.set_last_event_age(event.age.load(Ordering::Acquire));
+            }
+            KIND_MEMORY | KIND_HW_EXCEPTION => {
+                data.data = event.payload.each_ref().map(|word| word.load(Ordering::Relaxed));
+            }
+            _ => {}
         }
         if event.auto_reset.load(Ordering::Relaxed) {
             event.signaled.store(false, Ordering::Release);
@@ -184,7 +198,9 @@ fn is_ready(event: &Event, data: &EventData) -> bool {
         return true;
     }
     let wanted = data.last_event_age();
-    event.kind.load(Ordering::Relaxed) == KIND_SIGNAL && wanted != 0 && wanted != event.age.load(Ordering::Acquire)
+    event.kind.load(Ordering::Relaxed) == KIND_SIGNAL
+        && wanted != 0
+        && wanted != event.age.load(Ordering::Acquire)
 }
 
 #[cfg(test)]
@@ -255,6 +271,19 @@ mod tests {
             let result = waiter.join().unwrap();
             assert!(matches!(result, Ok(RESULT_FAIL) | Err(Errno(libc::EINVAL))), "{result:?}");
         });
+    }
+
+    #[test]
+    fn exception_reaches_the_events_of_its_kind_with_what_happened() {
+        let (memory, signal) = (create(KIND_MEMORY, true).unwrap(), create(KIND_SIGNAL, true).unwrap());
+        raise(KIND_MEMORY, [1, 2, 0xDEAD_0000, 4]);
+        let mut events = [EventData::new(memory, 0), EventData::new(signal, 0)];
+        let mut args = WaitEvents { timeout: 0, ..WaitEvents::default() };
+        wait(&mut args, &mut events).unwrap();
+        assert_eq!(args.wait_result, RESULT_COMPLETE);
+        assert_eq!(events.map(|event| event.data), [[1, 2, 0xDEAD_0000, 4], [0; 4]]);
+        destroy(memory).unwrap();
+        destroy(signal).unwrap();
     }
 
     #[test]

@@ -6,6 +6,11 @@ use std::time::Duration;
 
 use crate::errno;
 
+/// Operations on words of this process only.
+const WAIT: i32 = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+const WAKE: i32 = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+const WAKE_OP: i32 = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
+
 /// Sleeps while `word` is `expected`, until woken or until `timeout`. Returns early on a signal; callers look again.
 pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let spec = timeout.map(|timeout| libc::timespec {
@@ -16,7 +21,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let before = errno::get();
     // SAFETY: `word` outlives the call and `spec` is null or points at a timespec on this stack frame; FUTEX_WAIT
     // only reads both.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT_PRIVATE, expected, spec) };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), WAIT, expected, spec) };
     errno::set(before);
 }
 
@@ -24,8 +29,37 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
 pub(crate) fn wake_all(word: &AtomicU32) {
     let before = errno::get();
     // SAFETY: `word` is a valid address; FUTEX_WAKE does not write it.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE_PRIVATE, i32::MAX) };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), WAKE, i32::MAX) };
     errno::set(before);
+}
+
+/// Whether the 32-bit word at `address` may be read. The kernel looks, so any address is fine.
+pub(crate) fn is_readable(address: u64) -> bool {
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let before = errno::get();
+    // SAFETY: with a time-out of zero FUTEX_WAIT reads the word in the kernel, which answers EFAULT where it cannot,
+    // and returns at once.
+    let result = unsafe { libc::syscall(libc::SYS_futex, address & !3, WAIT, 0_u32, ptr::from_ref(&now)) };
+    let readable = result == 0 || errno::get() != libc::EFAULT;
+    errno::set(before);
+    readable
+}
+
+/// Whether the 32-bit word at `address` may be written. Its value stays: the kernel adds zero to it.
+pub(crate) fn is_writable(address: u64) -> bool {
+    /// `FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)`.
+    const ADD_NOTHING: u32 = 1 << 28;
+    let nobody = AtomicU32::new(0);
+    let before = errno::get();
+    // SAFETY: FUTEX_WAKE_OP changes the second word atomically in the kernel, here by adding zero, and answers EFAULT
+    // where it cannot. Nobody sleeps on the first word; a sleeper on the second that is woken for nothing looks again,
+    // as every user of a futex must.
+    let result = unsafe {
+        libc::syscall(libc::SYS_futex, nobody.as_ptr(), WAKE_OP, 0_u32, 0_usize, address & !3, ADD_NOTHING)
+    };
+    let writable = result >= 0 || errno::get() != libc::EFAULT;
+    errno::set(before);
+    writable
 }
 
 /// A lock for a few instructions' worth of static data.
@@ -90,6 +124,19 @@ mod tests {
     fn wait_returns_at_once_when_the_word_has_changed() {
         let word = AtomicU32::new(1);
         wait(&word, 0, None);
+    }
+
+    #[test]
+    fn kernel_tells_what_may_be_accessed() {
+        static CONSTANT: u32 = 7;
+        let constant = ptr::from_ref(&CONSTANT) as u64;
+        let variable = AtomicU32::new(7);
+        assert!(is_readable(constant) && !is_writable(constant));
+        assert!(is_readable(variable.as_ptr() as u64) && is_writable(variable.as_ptr() as u64));
+        assert_eq!(variable.into_inner(), 7);
+        for nothing in [0, 0x1000, u64::MAX - 7, 1 << 62] {
+            assert!(!is_readable(nothing) && !is_writable(nothing), "{nothing:#x}");
+        }
     }
 
     #[test]

@@ -6,10 +6,11 @@
 //! enough.
 
 use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use crate::errno::{Answer, Errno};
+use crate::errno::{self, Answer, Errno};
 use crate::fds::File;
 use crate::futex::{self, Lock};
 use crate::paths::Device;
@@ -23,6 +24,11 @@ pub(crate) enum Call {
         device: Device,
         /// Flags of `open`.
         flags: c_int,
+    },
+    /// Ask whether a device file is there.
+    Look {
+        /// Which.
+        device: Device,
     },
     /// An ioctl on one of our files.
     Ioctl {
@@ -73,7 +79,20 @@ pub(crate) fn ask(call: Call) -> Result<c_int, Errno> {
     if in_forked_child() {
         return Err(Errno(libc::ENODEV));
     }
-    start_driver()?;
+    let before = errno::get();
+    // A handler that made a device call while this thread has its turn would wait for itself.
+    let signals = BlockedSignals::new();
+    let result = start_driver().map(|()| exchange(call));
+    drop(signals);
+    errno::set(before);
+    match result? {
+        result if result < 0 => Err(Errno(-result)),
+        result => Ok(result),
+    }
+}
+
+/// Posts one call and takes its answer.
+fn exchange(call: Call) -> c_int {
     let _turn = TURN.lock();
     for (word, value) in WORDS.iter().zip(encode(call)) {
         word.store(value, Ordering::Relaxed);
@@ -85,7 +104,32 @@ pub(crate) fn ask(call: Call) -> Result<c_int, Errno> {
     }
     let result = RESULT.load(Ordering::Relaxed);
     STATE.store(EMPTY, Ordering::Release);
-    if result < 0 { Err(Errno(-result)) } else { Ok(result) }
+    result
+}
+
+/// All signals of this thread, blocked until dropped.
+struct BlockedSignals {
+    before: MaybeUninit<libc::sigset_t>,
+}
+
+impl BlockedSignals {
+    fn new() -> Self {
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigfillset initialises the set behind a valid pointer.
+        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        // SAFETY: `all` was just initialised and `before` is a valid place for the previous mask; with both valid
+        // the call cannot fail, so `before` is initialised.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+        Self { before }
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: `before` was initialised by the pthread_sigmask in `new`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, self.before.as_ptr(), ptr::null_mut()) };
+    }
 }
 
 /// Starts the driver thread once and waits until it is ready.
@@ -112,21 +156,13 @@ fn finish_start(state: u32, error: c_int) {
     futex::wake_all(&DRIVER);
 }
 
-/// Starts the thread with all signals blocked: handlers of the application do not run on it nor on the threads that
-/// it starts.
+/// Starts the thread. The caller has all signals blocked, which the thread and those that it starts inherit: no
+/// handler of the application runs on them.
 fn spawn() -> Answer {
-    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    let mut old = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    let mut thread = std::mem::MaybeUninit::<libc::pthread_t>::uninit();
-    // SAFETY: sigfillset initialises the set behind a valid pointer.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: `all` was just initialised and `old` is a valid place for the previous mask.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     // SAFETY: the thread identifier's place is valid, default attributes, and `driver_main` takes no argument.
     let error =
         unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), driver_main, ptr::null_mut()) };
-    // SAFETY: `old` was initialised by the first pthread_sigmask.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), ptr::null_mut()) };
     if error == 0 { Ok(()) } else { Err(Errno(error)) }
 }
 
@@ -171,6 +207,8 @@ const TAG_OPEN_KFD: u64 = 1;
 const TAG_OPEN_RENDER: u64 = 2;
 const TAG_IOCTL_KFD: u64 = 3;
 const TAG_IOCTL_RENDER: u64 = 4;
+const TAG_LOOK_KFD: u64 = 5;
+const TAG_LOOK_RENDER: u64 = 6;
 
 fn encode(call: Call) -> [u64; 4] {
     match call {
@@ -178,6 +216,8 @@ fn encode(call: Call) -> [u64; 4] {
         Call::Open { device: Device::Render { minor }, flags } => {
             [TAG_OPEN_RENDER, u64::from(minor), flags as u64, 0]
         }
+        Call::Look { device: Device::Kfd } => [TAG_LOOK_KFD, 0, 0, 0],
+        Call::Look { device: Device::Render { minor } } => [TAG_LOOK_RENDER, u64::from(minor), 0, 0],
         Call::Ioctl { file: File::Render(gpu), request, argument } => {
             [TAG_IOCTL_RENDER, u64::from(gpu), u64::from(request), argument]
         }
@@ -191,6 +231,8 @@ fn decode([tag, which, request, argument]: [u64; 4]) -> Option<Call> {
         TAG_OPEN_RENDER => {
             Call::Open { device: Device::Render { minor: which as u32 }, flags: request as c_int }
         }
+        TAG_LOOK_KFD => Call::Look { device: Device::Kfd },
+        TAG_LOOK_RENDER => Call::Look { device: Device::Render { minor: which as u32 } },
         TAG_IOCTL_KFD => Call::Ioctl { file: File::Kfd, request: request as u32, argument },
         TAG_IOCTL_RENDER => {
             Call::Ioctl { file: File::Render(which as u8), request: request as u32, argument }
@@ -208,6 +250,8 @@ mod tests {
         let calls = [
             Call::Open { device: Device::Kfd, flags: libc::O_RDWR | libc::O_CLOEXEC },
             Call::Open { device: Device::Render { minor: 135 }, flags: 0 },
+            Call::Look { device: Device::Kfd },
+            Call::Look { device: Device::Render { minor: 128 } },
             Call::Ioctl { file: File::Kfd, request: 0xC010_4B01, argument: 0x7FFF_1234_5678 },
             Call::Ioctl { file: File::Render(7), request: 0xC020_6445, argument: u64::MAX },
         ];

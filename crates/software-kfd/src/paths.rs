@@ -3,8 +3,7 @@
 use std::ffi::{CStr, c_char};
 
 /// Folders in which the kernel driver describes its GPUs.
-const TOPOLOGY: [&[u8]; 2] =
-    [b"/sys/devices/virtual/kfd/kfd/topology", b"/sys/class/kfd/kfd/topology"];
+const TOPOLOGY: [&[u8]; 2] = [b"/sys/devices/virtual/kfd/kfd/topology", b"/sys/class/kfd/kfd/topology"];
 
 /// What a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,12 @@ pub(crate) mod number {
 /// `AMDGPU_INFO_*`.
 pub(crate) mod query {
     pub(crate) const ACCEL_WORKING: u32 = 0x00;
+    pub(crate) const TIMESTAMP: u32 = 0x05;
+    pub(crate) const VRAM_USAGE: u32 = 0x10;
+    pub(crate) const GTT_USAGE: u32 = 0x11;
+    pub(crate) const VRAM_GTT: u32 = 0x14;
     pub(crate) const DEV_INFO: u32 = 0x16;
+    pub(crate) const VIS_VRAM_USAGE: u32 = 0x17;
     pub(crate) const MEMORY: u32 = 0x19;
 }
 
@@ -51,10 +56,12 @@ structures! {
     }
     /// `drm_amdgpu_heap_info`
     Heap 32 { total: u64, usable: u64, used: u64, largest: u64 }
+    /// `drm_amdgpu_info_vram_gtt`
+    VramGtt 24 { vram: u64, visible_vram: u64, gtt: u64 }
     /// `drm_amdgpu_memory_info`
-    Memory 96 { vram: Heap, visible_vram: Heap, gtt: Heap }
+    MemoryInfo 96 { vram: Heap, visible_vram: Heap, gtt: Heap }
     /// `drm_amdgpu_info_device`, up to the fields that the runtime reads
-    DeviceInfo 360 {
+    DeviceInfo 352 {
         device_id: u32, chip_revision: u32, external_revision: u32, pci_revision: u32, family: u32,
         shader_engines: u32, arrays_per_engine: u32, counter_khz: u32, engine_khz: u64, memory_khz: u64,
         active_cus: u32, always_on_mask: u32, cu_bitmap: [[u32; 4]; 4], pipes_mask: u32, pipes: u32,

@@ -46,6 +46,7 @@ pub(crate) mod memory_flags {
     pub(crate) const DOORBELL: u32 = 1 << 3;
     pub(crate) const MMIO_REMAP: u32 = 1 << 4;
     pub(crate) const PUBLIC: u32 = 1 << 29;
+    pub(crate) const WRITABLE: u32 = 1 << 31;
 }
 
 /// `KFD_IOC_QUEUE_TYPE_*`.
@@ -61,6 +62,13 @@ pub(crate) mod queue_type {
 /// # Safety
 /// `#[repr(C)]`, integers only, no padding: every bit pattern is a value and no byte is uninitialised.
 pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: an integer.
+unsafe impl Plain for u8 {}
+// SAFETY: an integer.
+unsafe impl Plain for u32 {}
+// SAFETY: an integer.
+unsafe impl Plain for u64 {}
 
 /// Declares argument structures with the size that C gives them.
 macro_rules! structures {
@@ -90,6 +98,20 @@ structures! {
         eop_address: u64, eop_bytes: u64, save_area: u64, save_area_bytes: u32, stack_bytes: u32,
         sdma_engine: u32, pad: u32,
     }
+    /// `kfd_ioctl_update_queue_args`
+    UpdateQueue 24 { ring: u64, queue_id: u32, ring_bytes: u32, percentage: u32, priority: u32 }
+    /// `kfd_ioctl_set_cu_mask_args`
+    CuMask 16 { queue_id: u32, bits: u32, pointer: u64 }
+    /// `kfd_ioctl_set_memory_policy_args`
+    MemoryPolicy 32 {
+        alternate_base: u64, alternate_bytes: u64, gpu_id: u32, default: u32, alternate: u32, flags: u32,
+    }
+    /// `kfd_ioctl_set_scratch_backing_va_args`
+    ScratchBacking 16 { va: u64, gpu_id: u32, pad: u32 }
+    /// `kfd_ioctl_set_trap_handler_args`
+    TrapHandler 24 { code: u64, memory: u64, gpu_id: u32, pad: u32 }
+    /// `kfd_ioctl_acquire_vm_args`
+    AcquireVm 8 { drm_fd: u32, gpu_id: u32 }
     /// `kfd_ioctl_destroy_queue_args`
     DestroyQueue 8 { queue_id: u32, pad: u32 }
     /// `kfd_ioctl_get_clock_counters_args`
@@ -141,6 +163,13 @@ structures! {
     ExportDmaBuf 16 { handle: u64, flags: u32, fd: u32 }
     /// `kfd_ioctl_svm_args`, without its attributes
     Svm 24 { start: u64, bytes: u64, operation: u32, attributes: u32 }
+    /// `kfd_ioctl_svm_attribute`
+    SvmAttribute 8 { kind: u32, value: u32 }
+    /// `HsaUserContextSaveAreaHeader`, at the head of a queue's save area (`libhsakmt/include/hsakmt/hsakmttypes.h`)
+    SaveAreaHeader 40 {
+        control_stack_offset: u32, control_stack_bytes: u32, wave_state_offset: u32, wave_state_bytes: u32,
+        debug_offset: u32, debug_bytes: u32, error_payload: u64, error_event: u32, reserved: u32,
+    }
 }
 
 impl EventData {
