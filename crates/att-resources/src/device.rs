@@ -24,6 +24,14 @@ pub enum DeviceError {
     /// The safe layer over the runtime refused or was refused.
     #[error(transparent)]
     Hsa(#[from] wavescope_hsa::Error),
+    /// An address outside every buffer.
+    #[error("no trace buffer holds {length} bytes at {address:#x}")]
+    NoBuffer {
+        /// Where the range begins.
+        address: u64,
+        /// Its bytes.
+        length: usize,
+    },
     /// A submission without a thread that could wait for it, or whose completion nobody watches any more.
     #[error("nobody waits for the submission")]
     Unwatched,
@@ -57,6 +65,15 @@ pub trait Device: Send {
     /// # Errors
     /// What the runtime says; nothing was enqueued then.
     fn submit(&mut self, packets: &[AqlPacket], done: Completion) -> Result<(), DeviceError>;
+}
+
+/// Reads the owner's buffers, on the copy workers' threads.
+pub trait SlotReader: Send + Sync {
+    /// Copies `into.len()` bytes of a buffer out, from `address` on.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoBuffer`] outside every buffer, or what the runtime says.
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError>;
 }
 
 /// Tells the owner how a submission ended, once. Dropping it says that nobody will know.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wavescope_core::actor::{Actor, ActorThread, spawn};
-use wavescope_core::sync::Places;
 use wavescope_core::sync::atomic::{AtomicBool, Ordering};
+use wavescope_core::sync::{Mutex, Places};
 use wavescope_core::{AgentId, AqlPacket};
 use wavescope_hsa::{Hsa, HsaQueue, HsaSignal, Memory, MemoryKind};
 
-use crate::{BufferId, Completion, Device, DeviceError, QUEUE_PACKETS};
+use crate::{BufferId, Completion, Device, DeviceError, QUEUE_PACKETS, SlotReader};
 
 /// How long a submission waits for room in the queue. The owner sends one at a time, so there always is.
 const ROOM: Duration = Duration::from_secs(1);
@@ -25,8 +25,36 @@ pub struct HsaDevice {
     hsa: Hsa,
     agent: AgentId,
     submissions: Option<Submissions>,
-    /// By address.
-    buffers: BTreeMap<u64, Memory>,
+    slots: Arc<HsaSlots>,
+}
+
+/// The buffers of an agent, by address: the device allocates them, copy workers read them.
+#[derive(Debug, Default)]
+pub struct HsaSlots(Mutex<BTreeMap<u64, Arc<Memory>>>);
+
+impl HsaSlots {
+    fn insert(&self, memory: Memory) -> u64 {
+        let address = memory.address().addr().get() as u64;
+        self.0.lock().insert(address, Arc::new(memory));
+        address
+    }
+
+    fn remove(&self, address: u64) -> Option<Arc<Memory>> {
+        self.0.lock().remove(&address)
+    }
+}
+
+impl SlotReader for HsaSlots {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        // Copied without the lock: a slot may take a while, and other contexts wait for their addresses.
+        let found = {
+            let slots = self.0.lock();
+            let found = slots.range(..=address).next_back();
+            found.map(|(&base, memory)| (Arc::clone(memory), (address - base) as usize))
+        };
+        let (memory, offset) = found.ok_or(DeviceError::NoBuffer { address, length: into.len() })?;
+        Ok(memory.copy_out(offset, into)?)
+    }
 }
 
 /// The submission queue with the thread that waits for it.
@@ -80,7 +108,12 @@ impl Actor for Waiter {
 impl HsaDevice {
     /// The device of `agent`; nothing is allocated yet.
     pub fn new(hsa: Hsa, agent: AgentId) -> Self {
-        Self { hsa, agent, submissions: None, buffers: BTreeMap::new() }
+        Self { hsa, agent, submissions: None, slots: Arc::default() }
+    }
+
+    /// Reads the buffers that this device allocates.
+    pub fn slots(&self) -> Arc<HsaSlots> {
+        Arc::clone(&self.slots)
     }
 }
 
@@ -148,18 +181,17 @@ impl Device for HsaDevice {
             BufferId::Staging(_) => MemoryKind::Host,
         };
         let memory = Memory::allocate(&self.hsa, self.agent, kind, bytes as usize)?;
-        let address = memory.address().addr().get() as u64;
-        self.buffers.insert(address, memory);
-        Ok(address)
+        Ok(self.slots.insert(memory))
     }
 
     fn free(&mut self, _buffer: BufferId, address: u64) {
-        self.buffers.remove(&address);
+        drop(self.slots.remove(address));
     }
 
     fn leak(&mut self, _buffer: BufferId, address: u64) {
-        if let Some(memory) = self.buffers.remove(&address) {
-            memory.leak();
+        if let Some(memory) = self.slots.remove(address) {
+            // A worker may hold it too: this reference is never given back.
+            std::mem::forget(memory);
         }
     }
 

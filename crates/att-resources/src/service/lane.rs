@@ -1,0 +1,259 @@
+//! One agent of a service: its program instance's packets and what of it is in flight.
+
+use std::sync::Arc;
+
+use wavescope_aql_profile::{
+    AgentShape, CodeObjectMarker, MarkerInstance, Memory, PacketPrograms, QueueCommand, QueuePacket,
+    TraceInstance, TraceProgram,
+};
+use wavescope_core::actor::Address;
+use wavescope_core::sync::Mutex;
+use wavescope_core::{
+    AgentId, AqlPacket, CodeObjectId, ContextId, Dispatch, Fence, InFlight, LoadedCodeObject, PacketHeader,
+    PacketType, ProgramSink, QueueId, Token,
+};
+
+use crate::owner::{Message, TraceClient};
+use crate::{AgentOwner, Error, Lease, Need, SlotMemory, SlotReader};
+
+/// Lanes of a service; the lane and the slot share a token's index.
+const SLOT_BITS: u32 = 20;
+
+/// A dispatch being traced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traced {
+    pub(super) dispatch: Dispatch,
+    pub(super) user_data: u64,
+}
+
+/// A lane's program instance with its memory, for the worker.
+pub(super) struct Installed {
+    pub(super) instance: Box<dyn TraceInstance>,
+    pub(super) memory: Arc<SlotMemory>,
+}
+
+/// One agent of a service.
+pub(super) struct Lane {
+    pub(super) agent: AgentId,
+    place: usize,
+    handle: u64,
+    owner: Arc<AgentOwner>,
+    shape: AgentShape,
+    program: Arc<dyn TraceProgram>,
+    memory: Arc<dyn Memory>,
+    slots: Arc<dyn SlotReader>,
+    /// Leaf lock, held for a few instructions: hooks of the agent's queues take it.
+    state: Mutex<State>,
+}
+
+struct State {
+    live: Option<Live>,
+    in_flight: InFlight<Traced>,
+    /// Queues that carried a traced dispatch since the last start.
+    queues: Vec<QueueId>,
+    /// Queues whose pipe was told to take part in profiling.
+    enabled: Vec<QueueId>,
+    enable: Option<QueuePacket>,
+    markers: Vec<(CodeObjectId, Box<dyn MarkerInstance>)>,
+    /// Markers of unloaded code objects, which packets in flight may still name.
+    old_markers: Vec<Box<dyn MarkerInstance>>,
+}
+
+/// From the first start on.
+struct Live {
+    lease: Arc<Lease>,
+    address: Address<Message>,
+    start: AqlPacket,
+    stop: AqlPacket,
+}
+
+impl Lane {
+    /// Checks the configuration and registers its need with the agent's owner.
+    pub(super) fn new(
+        place: usize,
+        context: ContextId,
+        programs: &dyn PacketPrograms,
+        agent: super::TracedAgent,
+    ) -> Result<Self, Error> {
+        let super::TracedAgent { owner, agent_handle, shape, config, memory, slots } = agent;
+        let program = programs.trace(&shape, &config)?;
+        let layout = program.layout();
+        let need = Need { buffer_bytes: layout.data_bytes, buffers: layout.buffers };
+        owner.register(context, agent_handle, need)?;
+        let capacity = owner.limits().traces.min(1 << SLOT_BITS);
+        let state = State {
+            live: None,
+            in_flight: InFlight::with_capacity(capacity),
+            queues: Vec::new(),
+            enabled: Vec::new(),
+            enable: None,
+            markers: Vec::new(),
+            old_markers: Vec::new(),
+        };
+        let (agent, handle) = (owner.agent(), agent_handle);
+        Ok(Self { agent, place, handle, owner, shape, program, memory, slots, state: Mutex::new(state) })
+    }
+
+    /// Traces that may be in flight.
+    pub(super) fn capacity(&self) -> usize {
+        self.state.lock().in_flight.capacity()
+    }
+
+    /// Takes the lease and makes the instance, once. Returns the instance for the worker, the first time.
+    pub(super) fn prepare(
+        &self,
+        context: ContextId,
+        client: Arc<dyn TraceClient>,
+    ) -> Result<Option<Installed>, Error> {
+        if self.state.lock().live.is_some() {
+            return Ok(None);
+        }
+        let lease = Arc::new(self.owner.acquire(context, self.handle, client)?);
+        let slots =
+            Arc::new(SlotMemory::new(Arc::clone(&lease), Arc::clone(&self.memory), Arc::clone(&self.slots)));
+        let memory: Arc<dyn Memory> = slots.clone();
+        let instance = self.program.instance(&memory).map_err(|error| match slots.take_refusal() {
+            Some(refusal) => refusal,
+            None => Error::from(error),
+        })?;
+        let enable = QueuePacket::new(&self.shape, QueueCommand::Enable, &self.memory)?;
+        let live = Live {
+            lease,
+            address: self.owner.address()?,
+            start: vendor_packet(instance.start(), false),
+            stop: vendor_packet(instance.stop(), true),
+        };
+        let mut state = self.state.lock();
+        state.live = Some(live);
+        state.enable = Some(enable);
+        Ok(Some(Installed { instance, memory: slots }))
+    }
+
+    pub(super) fn lease(&self) -> Option<Arc<Lease>> {
+        self.state.lock().live.as_ref().map(|live| Arc::clone(&live.lease))
+    }
+
+    pub(super) fn address(&self) -> Option<Address<Message>> {
+        self.state.lock().live.as_ref().map(|live| live.address.clone())
+    }
+
+    /// Puts the packets around `dispatch` and remembers it; `None` without a free place or a living owner.
+    pub(super) fn trace(
+        &self,
+        context: ContextId,
+        traced: Traced,
+        sink: &mut ProgramSink<'_>,
+    ) -> Option<Token> {
+        let queue = traced.dispatch.queue;
+        let mut state = self.state.lock();
+        let State { live, in_flight, queues, enabled, enable, markers, .. } = &mut *state;
+        let live = live.as_ref()?;
+        let slot = in_flight.insert(traced).ok()?;
+        let token = self.token(slot);
+        let begin = Message::Begin {
+            trace: crate::TraceId { context, token },
+            source: crate::Source::Dispatch { queue },
+            reply: None,
+        };
+        // The owner knows of the trace before its packets can run.
+        if !matches!(live.address.notify(begin), Ok(true)) {
+            in_flight.remove(slot);
+            return None;
+        }
+        if !queues.contains(&queue) {
+            queues.push(queue);
+        }
+        if let (false, Some(enable)) = (enabled.contains(&queue), enable) {
+            enabled.push(queue);
+            sink.before(&vendor_packet(enable.packet, false));
+        }
+        sink.before(&live.start);
+        markers.iter().for_each(|(_, marker)| sink.before(&vendor_packet(marker.packet(), false)));
+        sink.after(&live.stop);
+        Some(token)
+    }
+
+    /// Tells the owner about a trace, in a place that the trace owns.
+    pub(super) fn tell(&self, message: Message) {
+        let Some(address) = self.address() else { return };
+        if address.notify(message).is_err() {
+            tracing::error!(agent = %self.agent, "no place in the trace owner's mailbox");
+        }
+    }
+
+    /// The dispatch of a trace whose end was reported; its place is free from now on.
+    pub(super) fn take(&self, slot: Token) -> Option<Traced> {
+        self.state.lock().in_flight.remove(slot)
+    }
+
+    /// Queues that carried traced dispatches; forgets them.
+    pub(super) fn take_queues(&self) -> Vec<QueueId> {
+        std::mem::take(&mut self.state.lock().queues)
+    }
+
+    /// Puts queues back that turned out not to be drained.
+    pub(super) fn restore_queues(&self, queues: Vec<QueueId>) {
+        self.state.lock().queues.extend(queues);
+    }
+
+    /// Nothing is in flight: markers of unloaded code objects go.
+    pub(super) fn settled(&self) {
+        let old = std::mem::take(&mut self.state.lock().old_markers);
+        drop(old);
+    }
+
+    /// Traces that begin from now on name `code`.
+    pub(super) fn loaded(
+        &self,
+        programs: &dyn PacketPrograms,
+        code: &LoadedCodeObject,
+        from_start: bool,
+    ) -> Result<(), Error> {
+        let marker = CodeObjectMarker {
+            id: code.id.0,
+            address: code.base,
+            bytes: code.size,
+            unload: false,
+            from_start,
+        };
+        let instance = programs.marker(&self.shape, &marker, &self.memory)?;
+        self.state.lock().markers.push((code.id, instance));
+        Ok(())
+    }
+
+    /// Traces that begin from now on do not name it any more.
+    pub(super) fn unloaded(&self, id: CodeObjectId) {
+        let mut state = self.state.lock();
+        if let Some(index) = state.markers.iter().position(|(known, _)| *known == id) {
+            let (_, marker) = state.markers.remove(index);
+            if !state.in_flight.is_empty() {
+                state.old_markers.push(marker);
+            }
+        }
+    }
+
+    fn token(&self, slot: Token) -> Token {
+        Token { index: (self.place as u32) << SLOT_BITS | slot.index, generation: slot.generation }
+    }
+
+    /// Keeps for good what packets in flight name.
+    pub(super) fn leak(&self) {
+        let mut state = self.state.lock();
+        std::mem::forget(std::mem::take(&mut state.old_markers));
+        std::mem::forget(std::mem::take(&mut state.markers));
+        std::mem::forget(state.enable.take());
+    }
+}
+
+/// The place of the lane and the slot of a token.
+pub(super) const fn parts(token: Token) -> (usize, Token) {
+    let slot = Token { index: token.index & ((1 << SLOT_BITS) - 1), generation: token.generation };
+    ((token.index >> SLOT_BITS) as usize, slot)
+}
+
+/// A program's packet with its header: vendor-specific, system scope on both sides, since the host reads what
+/// the commands write.
+fn vendor_packet(mut packet: AqlPacket, barrier: bool) -> AqlPacket {
+    packet.set_header(PacketHeader::new(PacketType::VENDOR_SPECIFIC, barrier, Fence::System, Fence::System));
+    packet
+}

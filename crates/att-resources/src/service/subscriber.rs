@@ -1,0 +1,96 @@
+//! The service on the submitting thread: asked before a dispatch is enqueued, told what became of it.
+
+use std::sync::Arc;
+
+use wavescope_core::actor::Address;
+use wavescope_core::{
+    Answer, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Grant, LossReason, Outcome, ProgramSink,
+    Token,
+};
+
+use super::dispatch::{Decide, Decision, Tally};
+use super::grants::Grants;
+use super::lane::{Lane, Traced, parts};
+use super::worker::Job;
+use crate::TraceId;
+use crate::owner::{Message, TraceClient};
+
+/// What interception asks.
+pub(super) struct Subscriber {
+    pub(super) context: ContextId,
+    pub(super) lanes: Arc<Vec<Lane>>,
+    pub(super) decide: Arc<Decide>,
+    pub(super) serialize_all: bool,
+    pub(super) tally: Arc<Tally>,
+}
+
+impl Subscriber {
+    fn lane(&self, token: Token) -> Option<&Lane> {
+        self.lanes.get(parts(token).0)
+    }
+
+    fn decline(&self) -> Answer {
+        if self.serialize_all { Answer::Decline } else { Answer::Ignore }
+    }
+}
+
+impl DispatchSubscriber for Subscriber {
+    fn enqueue(&self, dispatch: &Dispatch, sink: &mut ProgramSink<'_>) -> Answer {
+        let Some(lane) = self.lanes.iter().find(|lane| lane.agent == dispatch.agent) else {
+            return Answer::Ignore;
+        };
+        let Decision::StartAndStop { user_data } = (self.decide)(dispatch) else {
+            self.tally.declined();
+            return self.decline();
+        };
+        let traced = Traced { dispatch: *dispatch, user_data };
+        match lane.trace(self.context, traced, sink) {
+            Some(token) => {
+                self.tally.traced();
+                Answer::Instrument { token, grant: Grant::UntilReturned }
+            }
+            None => {
+                self.tally.skipped();
+                self.decline()
+            }
+        }
+    }
+
+    fn publish(&self, event: DispatchEvent) {
+        let (token, message) = match event {
+            DispatchEvent::Dispatched { token, .. } => {
+                let trace = TraceId { context: self.context, token };
+                (token, Message::StopSubmitted { trace })
+            }
+            DispatchEvent::Retired { token, outcome } => {
+                let trace = TraceId { context: self.context, token };
+                let outcome = match outcome {
+                    Outcome::Completed(_) => Ok(()),
+                    Outcome::Lost(reason) => Err(reason),
+                };
+                (token, Message::StopRetired { trace, outcome })
+            }
+        };
+        if let Some(lane) = self.lane(token) {
+            lane.tell(message);
+        }
+    }
+}
+
+/// What the owner tells about the context's traces. It holds no lease: the owner holds it.
+pub(super) struct Face {
+    pub(super) worker: Address<Job>,
+    pub(super) grants: Arc<Grants>,
+}
+
+impl TraceClient for Face {
+    fn ended(&self, trace: TraceId, outcome: Result<(), LossReason>) {
+        if self.worker.notify(Job::Ended { trace, outcome }).is_err() {
+            tracing::error!(%trace, "no place in the copy worker's mailbox");
+        }
+    }
+
+    fn release(&self, trace: TraceId) {
+        self.grants.give_back(trace.token);
+    }
+}
