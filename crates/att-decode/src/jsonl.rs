@@ -51,6 +51,13 @@ impl<W: io::Write> JsonLines<W> {
         self.end_line();
     }
 
+    /// Writes lines made elsewhere, for example by a chunk decoded on another thread.
+    pub fn raw(&mut self, lines: &str) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(lines.as_bytes()).err();
+        }
+    }
+
     /// Flushes and gives the writer back.
     ///
     /// # Errors

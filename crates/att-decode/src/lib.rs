@@ -10,6 +10,9 @@ mod generation;
 mod gfx9;
 pub mod jsonl;
 mod occupancy;
+mod options;
+#[cfg(feature = "rayon")]
+mod parallel;
 mod program;
 pub mod quick;
 mod rdna;
@@ -17,13 +20,20 @@ mod record;
 mod session;
 mod source;
 mod stitch;
+mod stream;
 mod token;
 mod wave;
+mod waves;
 
 pub use code_source::CodeObjects;
-pub use decoder::{Decoder, Options};
+pub use decoder::Decoder;
 pub use error::Error;
 pub use generation::Generation;
+pub use options::{Limits, Options, Recovery};
+#[cfg(feature = "rayon")]
+pub use parallel::decode_parallel;
 pub use record::*;
 pub use source::{InstructionSource, LineTraits, NoInstructions, ProgramLine};
+pub use stream::ChunkStream;
 pub use token::{Token, TokenKind, Tokens};
+pub use waves::{OwnedWave, Waves};

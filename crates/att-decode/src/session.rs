@@ -1,8 +1,9 @@
 //! What the chunks of one decoding share: program lines, once-only records, the way waves leave.
 
 use crate::emit::Emitter;
+use crate::options::{Limits, Recovery};
 use crate::program::CodeObjects;
-use crate::record::{Info, Record, RecordKind, Wave};
+use crate::record::{Info, Record, Wave};
 use crate::source::InstructionSource;
 use crate::stitch::{Chip, Lines, insert_gaps, stitch};
 use crate::wave::WaveData;
@@ -22,6 +23,8 @@ pub(crate) struct Outside<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) source: &'a mut dyn InstructionSource,
     pub(crate) emitter: Emitter<'a>,
+    pub(crate) limits: Limits,
+    pub(crate) recovery: Recovery,
 }
 
 impl Outside<'_> {
@@ -37,11 +40,6 @@ impl Outside<'_> {
         if hz != 0 && !std::mem::replace(&mut self.session.told_frequency, true) {
             self.emitter.emit(Record::RtFrequency(hz));
         }
-    }
-
-    /// Whether anybody looks at waves.
-    pub(crate) fn wants_waves(&self) -> bool {
-        self.emitter.wants(RecordKind::Wave) || self.emitter.wants(RecordKind::Info)
     }
 
     /// Gives a wave its program counters and delivers it.

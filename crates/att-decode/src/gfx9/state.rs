@@ -7,6 +7,7 @@ use crate::bits::bits;
 use crate::emit::Block;
 use crate::error::Error;
 use crate::occupancy::{OccupancyLog, Running};
+use crate::options::Options;
 use crate::program::{
     CLOCK_REGISTER, ComputeRegister, GFX9_AS_VERSION, MARKER_REGISTER, Program, Queue, Word,
 };
@@ -100,7 +101,7 @@ pub(crate) struct Gfx9Decoder {
 
 impl Gfx9Decoder {
     /// A decoder behind the software header.
-    pub(crate) fn new(header: u64, out: &Outside<'_>) -> Self {
+    pub(crate) fn new(header: u64, options: &Options) -> Self {
         Gfx9Decoder {
             byte: 8,
             clock: Clock::default(),
@@ -118,7 +119,7 @@ impl Gfx9Decoder {
             perf: PerfLog::default(),
             phase: FIRST_PHASE,
             is_lossy: false,
-            skips_waves: !out.wants_waves(),
+            skips_waves: !options.records.needs_waves(),
         }
     }
 

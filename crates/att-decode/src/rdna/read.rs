@@ -28,7 +28,9 @@ impl RdnaDecoder {
                 self.run_tail_in_order(data, base, out);
             }
         }
-        ((self.cursor.bit / 8).saturating_sub(base) as usize).min(data.len())
+        // The window of the last token is looked at once more in the tail.
+        let needed = self.cursor.window_end.saturating_sub(WINDOW_BITS) / 8;
+        (needed.saturating_sub(base) as usize).min(data.len())
     }
 
     fn run_main<const G: u8>(&mut self, data: &[u8], base: u64, out: &mut Outside<'_>) {

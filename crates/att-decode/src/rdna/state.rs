@@ -11,6 +11,7 @@ use crate::bits::bits;
 use crate::emit::Block;
 use crate::generation::Generation;
 use crate::occupancy::{OccupancyLog, Running};
+use crate::options::Options;
 use crate::program::{ComputeRegister, MARKER_REGISTER, Program, Queue, Word};
 use crate::record::{
     Event, EventFlags, EventKind, Info, Loss, LossKind, Occupancy, OccupancyTags, OtherSimd, Pc, Record,
@@ -57,7 +58,7 @@ pub(crate) struct RdnaDecoder {
 }
 
 impl RdnaDecoder {
-    pub(crate) fn new(generation: Generation, out: &Outside<'_>) -> Self {
+    pub(crate) fn new(generation: Generation, options: &Options) -> Self {
         RdnaDecoder {
             generation,
             cursor: RdnaCursor::new(generation),
@@ -76,7 +77,7 @@ impl RdnaDecoder {
             cluster: 0,
             cluster_ends: false,
             held: Vec::new(),
-            skips_waves: !out.wants_waves(),
+            skips_waves: !options.records.needs_waves(),
         }
     }
 
@@ -115,6 +116,11 @@ impl RdnaDecoder {
             TokenKind::Header => self.header.update(raw),
             _ => self.realtime.flush_full(&mut out.emitter),
         }
+    }
+
+    /// Graphics IP version.
+    pub(crate) fn gfxip(&self) -> u32 {
+        self.generation.gfxip()
     }
 
     /// The rules of the stitcher that hold now.

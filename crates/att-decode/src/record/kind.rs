@@ -94,6 +94,11 @@ impl RecordSet {
         self.0 >> kind as u16 & 1 == 1
     }
 
+    /// Whether anything of it depends on what waves do.
+    pub(crate) const fn needs_waves(self) -> bool {
+        self.contains(RecordKind::Wave) || self.contains(RecordKind::Info)
+    }
+
     /// This set and one kind more.
     pub const fn with(self, kind: RecordKind) -> Self {
         RecordSet(self.0 | 1 << kind as u16)
