@@ -13,6 +13,7 @@ const ROOMS: &[(&str, u8)] = &[
     ("wavescope-pm4", 0),
     ("wavescope-isa", 0),
     ("wavescope-sqtt-fixtures", 0),
+    ("wavescope-on-rocr", 0),
     ("wavescope-core", 1),
     ("wavescope-hsa", 1),
     ("wavescope-att-decode", 2),

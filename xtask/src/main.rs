@@ -11,9 +11,11 @@ mod edges;
 mod golden;
 mod loom;
 mod metrics;
+mod on_rocr;
 mod paths;
 mod process;
 mod steps;
+mod sysroot;
 mod test;
 mod workspace;
 
@@ -42,6 +44,10 @@ enum Command {
     Loom(loom::Args),
     /// Style figures of the workspace
     Metrics(metrics::Args),
+    /// Unpacks the real ROCm userland in a folder outside the repository
+    Sysroot(sysroot::Args),
+    /// Runs a program on the real ROCm runtime above the software GPU
+    OnRocr(on_rocr::Args),
     /// Checks fixtures against the code, or refreshes our own goldens
     #[cfg(feature = "golden")]
     Golden(golden::Args),
@@ -55,6 +61,8 @@ fn main() -> ExitCode {
         Command::Codegen(args) => codegen::run(&args),
         Command::Loom(args) => loom::run(&args),
         Command::Metrics(args) => metrics::run(&args),
+        Command::Sysroot(args) => sysroot::run(&args),
+        Command::OnRocr(args) => on_rocr::run(&args),
         #[cfg(feature = "golden")]
         Command::Golden(args) => golden::run(&args),
     };
