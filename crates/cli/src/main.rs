@@ -5,6 +5,7 @@
 mod args;
 mod capture;
 mod commands;
+mod demo;
 mod input;
 mod output;
 mod progress;

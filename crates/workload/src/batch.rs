@@ -52,6 +52,11 @@ impl Launch {
         &self.kernel.name
     }
 
+    /// Address of the kernel's descriptor, as the packet names it.
+    pub fn kernel_object(&self) -> u64 {
+        self.kernel.object
+    }
+
     /// Work-items per dimension.
     pub fn grid(&self) -> [u32; 3] {
         self.grid

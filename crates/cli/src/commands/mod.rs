@@ -1,6 +1,7 @@
 //! One module per command; each takes its arguments, writes to standard output, and returns an error that says it all.
 
 mod decode;
+mod demo;
 mod list;
 mod tokens;
 
@@ -15,6 +16,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Decode(args) => decode::run(&args),
         Command::Tokens(args) => tokens::run(&args),
         Command::List(args) => list::run(&args.what),
-        Command::Demo(_) => anyhow::bail!("demo"),
+        Command::Demo(args) => demo::run(&args),
     }
 }
