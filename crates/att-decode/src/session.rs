@@ -3,7 +3,7 @@
 use crate::emit::Emitter;
 use crate::options::{Limits, Recovery};
 use crate::program::CodeObjects;
-use crate::record::{Info, Record, Wave};
+use crate::record::{Info, Loss, LossKind, Record, Wave};
 use crate::source::InstructionSource;
 use crate::stitch::{Chip, Lines, insert_gaps, stitch};
 use crate::wave::WaveData;
@@ -44,6 +44,9 @@ impl Outside<'_> {
 
     /// Gives a wave its program counters and delivers it.
     pub(crate) fn deliver(&mut self, wave: &mut WaveData, slot: u8, code: &CodeObjects, chip: Chip) {
+        if wave.is_cut {
+            self.emitter.loss(Loss { kind: LossKind::Limit, byte_offset: 0, bytes: 0, time: wave.begin });
+        }
         for point in &mut wave.points {
             point.pc = code.resolve_late(point.pc);
         }

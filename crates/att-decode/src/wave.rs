@@ -20,6 +20,12 @@ pub(crate) struct WaveData {
     pub(crate) timeline: Vec<TimelineEntry>,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) points: Vec<PcPoint>,
+    /// Index of the first of the trailing points that wait for a program counter.
+    first_waiting: usize,
+    /// Entries that each list may have.
+    limit: u32,
+    /// A list was full: the wave is not all there.
+    pub(crate) is_cut: bool,
     pub(crate) is_complete: bool,
     /// Seen entering or saving for a trap: a missing end is no surprise then (gfx9 only).
     pub(crate) is_trapping: bool,
@@ -42,6 +48,9 @@ impl WaveData {
             timeline: Vec::new(),
             instructions: Vec::new(),
             points: Vec::new(),
+            first_waiting: 0,
+            limit: u32::MAX,
+            is_cut: false,
             is_complete: false,
             is_trapping: false,
             cu: 0,
@@ -66,6 +75,11 @@ impl WaveData {
         *self = WaveData { timeline, instructions, points, ..WaveData::new(time) };
     }
 
+    /// Bounds each list of the wave.
+    pub(crate) fn set_limit(&mut self, entries: u32) {
+        self.limit = entries;
+    }
+
     /// Sets the queue that launched it.
     pub(crate) fn set_dispatcher(&mut self, me: u8, pipe: u8) {
         self.dispatcher = (me & 7) << 4 | pipe & 15;
@@ -74,19 +88,32 @@ impl WaveData {
     /// Marks the program counter before the next instruction.
     #[inline]
     pub(crate) fn add_point(&mut self, pc: Pc) {
-        self.points.push(PcPoint { index: self.instructions.len() as u32, pc });
+        self.add_point_at(self.instructions.len() as u32, pc);
+    }
+
+    /// Marks the program counter before the instruction of an index.
+    pub(crate) fn add_point_at(&mut self, index: u32, pc: Pc) {
+        if has_room(&mut self.points, self.limit, &mut self.is_cut) {
+            self.points.push(PcPoint { index, pc });
+            if pc.is_valid() {
+                self.first_waiting = self.points.len();
+            }
+        }
     }
 
     /// Fills the first of the trailing points that wait for a program counter; opens a new one if none waits. A wave
     /// that never had a point takes none.
     pub(crate) fn new_pc(&mut self, pc: Pc) {
-        let Some(last) = self.points.last() else { return };
-        if last.pc.is_valid() {
-            return self.add_point(pc);
+        if self.points.is_empty() {
+            return;
         }
-        let waiting = self.points.iter().rev().take_while(|point| !point.pc.is_valid()).count();
-        let first = self.points.len() - waiting;
-        self.points[first].pc = pc;
+        match self.points.get_mut(self.first_waiting) {
+            Some(waiting) => {
+                waiting.pc = pc;
+                self.first_waiting += usize::from(pc.is_valid());
+            }
+            None => self.add_point(pc),
+        }
     }
 
     /// Adds to the timeline, to the last entry if that is of the same state. Durations wrap at 32 bits.
@@ -96,7 +123,15 @@ impl WaveData {
             Some(last) if last.state as i32 == state as i32 => {
                 last.duration = last.duration.wrapping_add(duration as i32);
             }
-            _ => self.timeline.push(TimelineEntry { state, duration: duration as i32 }),
+            _ => self.add_entry(state, duration),
+        }
+    }
+
+    /// Adds a timeline entry of its own.
+    #[inline]
+    pub(crate) fn add_entry(&mut self, state: WaveState, duration: i64) {
+        if has_room(&mut self.timeline, self.limit, &mut self.is_cut) {
+            self.timeline.push(TimelineEntry { state, duration: duration as i32 });
         }
     }
 
@@ -110,9 +145,12 @@ impl WaveData {
         self.state = state;
     }
 
+    /// Adds an instruction.
     #[inline]
     pub(crate) fn push(&mut self, time: i64, category: Category, duration: i64, stall: i64) {
-        self.instructions.push(Instruction::new(time, category, duration as i32, stall));
+        if has_room(&mut self.instructions, self.limit, &mut self.is_cut) {
+            self.instructions.push(Instruction::new(time, category, duration as i32, stall));
+        }
     }
 
     /// A wave without end lasts as long as anything is known of it.
@@ -123,4 +161,20 @@ impl WaveData {
             self.end = self.end.max(instruction.end().wrapping_add(MARGIN));
         }
     }
+}
+
+/// Whether a list takes one more entry.
+#[inline(always)]
+fn has_room<T>(list: &mut Vec<T>, limit: u32, is_cut: &mut bool) -> bool {
+    list.len() < list.capacity() || make_room(list, limit, is_cut)
+}
+
+/// Grows a full list by half, so that the memory of many waves stays below twice what they hold.
+#[cold]
+fn make_room<T>(list: &mut Vec<T>, limit: u32, is_cut: &mut bool) -> bool {
+    const FIRST: usize = 8;
+    let more = (list.len() / 2).max(FIRST).min((limit as usize).saturating_sub(list.len()));
+    *is_cut |= more == 0;
+    list.reserve_exact(more);
+    more > 0
 }

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use crate::decoder::Decoder;
 use crate::error::Error;
-use crate::options::Options;
-use crate::record::{Instruction, Record, RecordKind, RecordSet, TimelineEntry, Wave};
+use crate::record::{Instruction, Record, TimelineEntry, Wave};
 use crate::source::InstructionSource;
 use crate::stream::ChunkStream;
 
@@ -18,9 +17,9 @@ const STEP: usize = 4096;
 /// ends, on gfx9 when they end.
 ///
 /// ```
-/// use wavescope_att_decode::{Decoder, NoInstructions, Options, Waves};
+/// use wavescope_att_decode::{Decoder, NoInstructions, Options, RecordKind, RecordSet, Waves};
 /// let chunk = [0x4_0003_c211u64.to_le_bytes(), [0; 8], [0; 8]].concat();
-/// let mut decoder = Decoder::new(NoInstructions, Waves::OPTIONS);
+/// let mut decoder = Decoder::new(NoInstructions, Options::of(RecordSet::of(&[RecordKind::Wave])));
 /// let mut waves = Waves::new(&mut decoder, &chunk);
 /// while let Some(wave) = waves.next_wave()? {
 ///     println!("slot {}: {} instructions", wave.wave_id, wave.instructions.len());
@@ -75,10 +74,7 @@ impl From<Wave<'_>> for OwnedWave {
 }
 
 impl<'a, S: InstructionSource> Waves<'a, S> {
-    /// Options that make waves and nothing else.
-    pub const OPTIONS: Options = Options::of(RecordSet::of(&[RecordKind::Wave]));
-
-    /// The waves of a chunk.
+    /// The waves of a chunk. The decoder's options should ask for waves, and for nothing else to be quick.
     pub fn new(decoder: &'a mut Decoder<S>, chunk: &'a [u8]) -> Self {
         Waves { stream: Some(decoder.stream()), rest: chunk, ready: VecDeque::new(), current: None }
     }

@@ -3,7 +3,8 @@
 //! Hardware leaves out samples without change. Where the counter interval is known, a gap longer than it is closed
 //! with a sample of zeros.
 
-use crate::record::PerfEvent;
+use crate::emit::Emitter;
+use crate::record::{PerfEvent, Record};
 
 /// Compute units of a shader engine that send counters.
 const UNITS: usize = 16;
@@ -26,6 +27,14 @@ pub(super) struct PerfLog {
 }
 
 impl PerfLog {
+    /// Hands over what there is once it exceeds `limit`.
+    pub(super) fn flush_above(&mut self, limit: u32, emitter: &mut Emitter<'_>) {
+        if self.events.len() > limit as usize {
+            emitter.emit(Record::PerfEvents(&self.events));
+            self.events.clear();
+        }
+    }
+
     /// Takes a sample.
     pub(super) fn push(&mut self, event: PerfEvent) {
         if self.interval != 0 {

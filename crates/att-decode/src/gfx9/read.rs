@@ -4,6 +4,8 @@ use super::clock::{Ahead, Clock, MISC_RESET, MISC_TYPE, look_ahead};
 use super::state::Gfx9Decoder;
 use crate::bits::{bits, load8};
 use crate::error::Error;
+use crate::options::Recovery;
+use crate::record::{Loss, LossKind};
 use crate::session::Outside;
 use crate::token::TokenKind;
 use crate::token::gfx9::{GFX9_CLOCKS_PER_TICK, cut_off, entry};
@@ -55,8 +57,15 @@ impl Gfx9Decoder {
                 }
                 kind => {
                     counter = then;
-                    if let Err(error) = self.take(kind, raw, Clock::token_time(counter), at, out) {
-                        break Err(error);
+                    let time = Clock::token_time(counter);
+                    if let Err(error) = self.take(kind, raw, time, at, out) {
+                        let bytes = (next - byte) as u64;
+                        let loss = Loss { kind: LossKind::Invalid, byte_offset: at, bytes, time };
+                        out.emitter.loss(loss);
+                        if out.recovery == Recovery::AsPublicDecoder {
+                            break Err(error);
+                        }
+                        self.mark_lossy();
                     }
                 }
             }

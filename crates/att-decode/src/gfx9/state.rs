@@ -97,6 +97,7 @@ pub(crate) struct Gfx9Decoder {
     is_lossy: bool,
     /// Nobody looks at waves: only their starts and ends matter.
     pub(super) skips_waves: bool,
+    wave_entries: u32,
 }
 
 impl Gfx9Decoder {
@@ -112,7 +113,7 @@ impl Gfx9Decoder {
             waves: vec![Gfx9Wave::new(); SIMDS * SLOTS],
             is_live: [false; SIMDS * SLOTS],
             running: Running::new(Place::COUNT),
-            program: Program::default(),
+            program: Program::with_limit(options.limits.code_objects),
             occupancy: OccupancyLog::default(),
             shader_data: Block::new(RecordKind::ShaderData, |words| Record::ShaderData(words)),
             realtime: Block::new(RecordKind::Realtime, |samples| Record::Realtime(samples)),
@@ -120,6 +121,7 @@ impl Gfx9Decoder {
             phase: FIRST_PHASE,
             is_lossy: false,
             skips_waves: !options.records.needs_waves(),
+            wave_entries: options.limits.wave_entries,
         }
     }
 
@@ -175,6 +177,7 @@ impl Gfx9Decoder {
         self.is_live[index] = true;
         let wave = &mut self.waves[index];
         wave.reset(time);
+        wave.data.set_limit(self.wave_entries);
         (wave.data.cu, wave.data.simd) = (cu, simd);
         wave
     }
@@ -379,6 +382,12 @@ impl Gfx9Decoder {
         let counter = |from: u8| bits(raw, from, (from + 13).min(64)) as u16;
         let events = [counter(12), counter(25), counter(38), counter(51)];
         self.perf.push(PerfEvent { time: time - 4 * i64::from(cu), events, cu, bank });
+        self.perf.flush_above(out.limits.counter_samples, &mut out.emitter);
+    }
+
+    /// Data is missing from here on.
+    pub(super) fn mark_lossy(&mut self) {
+        self.is_lossy = true;
     }
 
     /// Hands everything over that waits for the end of the chunk.

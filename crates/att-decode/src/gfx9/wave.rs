@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::state::StaleIssue;
-use crate::record::{Category, Instruction, Pc, TimelineEntry, WaveState};
+use crate::record::{Category, Instruction, Pc, WaveState};
 use crate::wave::WaveData;
 
 /// Clocks of one issue cycle.
@@ -21,6 +21,14 @@ mod code {
     /// A trap is entered.
     pub(super) const TRAP: u8 = 29;
 }
+
+/// Program-counter points that a trap looks back at. More cannot stand before one instruction of a real wave, and
+/// looking through all would let a hostile stream use up time.
+const RECENT_POINTS: usize = 64;
+
+/// Instructions behind one that is taken back. Hardware keeps a few dozen in flight; more would let a hostile stream
+/// use up time.
+const MAX_IN_FLIGHT: usize = 256;
 
 /// Kinds whose last instruction is remembered for a replay.
 const REMEMBERED: usize = 17;
@@ -129,12 +137,17 @@ impl Gfx9Wave {
         match what {
             1 => {
                 self.data.state = WaveState::Stall;
-                self.stalls.push_back(time);
+                if !self.data.is_cut {
+                    self.stalls.push_back(time);
+                }
             }
             2 => {
                 self.data.state = WaveState::Exec;
-                self.open.push_back(self.data.instructions.len() as u32);
+                let index = self.data.instructions.len() as u32;
                 self.data.push(time, Category::Unfinished, 0, 0);
+                if !self.data.is_cut {
+                    self.open.push_back(index);
+                }
             }
             _ => self.immediate(time),
         }
@@ -158,8 +171,7 @@ impl Gfx9Wave {
         if self.data.state_begin < begin {
             self.data.add_time(self.data.state, begin - self.data.state_begin);
         }
-        let wait = TimelineEntry { state: WaveState::Wait, duration: cycles as i32 };
-        self.data.timeline.push(wait);
+        self.data.add_entry(WaveState::Wait, cycles);
         self.data.state = WaveState::Exec;
         self.data.state_begin = begin + cycles;
     }
@@ -195,11 +207,21 @@ impl Gfx9Wave {
             Meaning::Is(category, shift) => {
                 self.finish_instruction(at, code, category, time, lateness + shift)
             }
-            Meaning::Replays(kind) => self.replay(at, kind, time),
-            Meaning::Nothing => {
-                list.remove(at);
-            }
+            Meaning::Replays(kind) => return self.replay(at, kind, time),
+            Meaning::Nothing => return self.take_back(at),
         }
+        Ok(())
+    }
+
+    /// Removes an instruction.
+    ///
+    /// Quirk: indices of unfinished instructions behind it are not corrected.
+    fn take_back(&mut self, at: usize) -> Result<(), StaleIssue> {
+        let list = &mut self.data.instructions;
+        if list.len() - at > MAX_IN_FLIGHT {
+            return Err(StaleIssue { index: at as u32, len: list.len() as u32 });
+        }
+        list.remove(at);
         Ok(())
     }
 
@@ -207,8 +229,7 @@ impl Gfx9Wave {
     fn finish_instruction(&mut self, at: usize, code: u8, category: Category, time: i64, lateness: u32) {
         match code {
             code::PC => {
-                let index = at as u32 + 1;
-                self.data.points.push(crate::wave::PcPoint { index, pc: Pc::INVALID });
+                self.data.add_point_at(at as u32 + 1, Pc::INVALID);
             }
             code::TRAP => self.enter_trap(),
             _ => {}
@@ -234,7 +255,8 @@ impl Gfx9Wave {
         self.status = Status::WaitingForPc;
         self.data.is_trapping = true;
         let last = (self.data.instructions.len() as u32).wrapping_sub(1);
-        for point in self.data.points.iter_mut().filter(|point| point.index == last) {
+        let recent = self.data.points.iter_mut().rev().take(RECENT_POINTS);
+        for point in recent.filter(|point| point.index == last) {
             point.index += 1;
         }
     }
@@ -250,9 +272,7 @@ impl Gfx9Wave {
     }
 
     /// The last instruction of a kind took until now; the issue of its replay is no instruction of its own.
-    ///
-    /// Quirk: indices of unfinished instructions behind the removed one are not corrected.
-    fn replay(&mut self, at: usize, kind: u8, time: i64) {
+    fn replay(&mut self, at: usize, kind: u8, time: i64) -> Result<(), StaleIssue> {
         let place = std::mem::take(&mut self.last_of_kind[usize::from(kind)]) as usize;
         let list = &mut self.data.instructions;
         if place > 0 && place < list.len() && place < at {
@@ -262,7 +282,7 @@ impl Gfx9Wave {
             replayed.duration = duration as i32;
             replayed.set_stall(i64::from(replayed.stall()) + longer);
         }
-        list.remove(at);
+        self.take_back(at)
     }
 
     /// WAVE_END.
@@ -270,8 +290,7 @@ impl Gfx9Wave {
         let end = time + CYCLE;
         let data = &mut self.data;
         if !data.instructions.is_empty() && !data.timeline.is_empty() && end > data.state_begin {
-            let duration = (end - data.state_begin) as i32;
-            data.timeline.push(TimelineEntry { state: data.state, duration });
+            data.add_entry(data.state, end - data.state_begin);
         }
         data.state = WaveState::Empty;
         data.state_begin = end;

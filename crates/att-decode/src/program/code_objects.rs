@@ -38,8 +38,10 @@ impl Ranges {
 }
 
 /// Code objects announced so far.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct CodeObjects {
+    /// Entries that each table may have.
+    limit: usize,
     /// Load address and size by id, of those loaded now.
     active: BTreeMap<u64, (u64, u64)>,
     loaded: Ranges,
@@ -47,15 +49,31 @@ pub(crate) struct CodeObjects {
     from_start: Ranges,
 }
 
+impl Default for CodeObjects {
+    fn default() -> Self {
+        CodeObjects::with_limit(u32::MAX)
+    }
+}
+
 impl CodeObjects {
-    /// Takes a load; false if the id is loaded already.
+    /// None yet, and never more than `limit` at a time.
+    pub(crate) fn with_limit(limit: u32) -> Self {
+        CodeObjects {
+            limit: limit as usize,
+            active: BTreeMap::new(),
+            loaded: Ranges::default(),
+            from_start: Ranges::default(),
+        }
+    }
+
+    /// Takes a load; false if the id is loaded already, or too many are.
     pub(crate) fn load(&mut self, id: u64, address: u64, size: u64, before_trace: bool) -> bool {
-        if self.active.contains_key(&id) {
+        if self.active.contains_key(&id) || self.active.len() >= self.limit {
             return false;
         }
         self.active.insert(id, (address, size));
         self.loaded.insert(address, size, id);
-        if before_trace {
+        if before_trace && self.from_start.0.len() < self.limit {
             self.from_start.insert(address, size, id);
         }
         true

@@ -24,6 +24,11 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// An empty program of at most so many code objects.
+    pub(crate) fn with_limit(code_objects: u32) -> Self {
+        Program { code: CodeObjects::with_limit(code_objects), ..Program::default() }
+    }
+
     /// Start program counter of a wave of this queue.
     #[inline]
     pub(crate) fn entry(&self, queue: Queue) -> crate::record::Pc {

@@ -4,6 +4,7 @@
 //! the order of delivery on gfx10 and gfx11 in `order`, what a token does in `state`.
 
 mod codes;
+mod damage;
 mod header;
 mod layout;
 mod order;

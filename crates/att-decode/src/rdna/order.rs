@@ -22,6 +22,7 @@ impl RdnaDecoder {
         match self.held.last() {
             Some(last) if token.time < last.time => return self.take(token, out),
             Some(last) if token.time > last.time => self.release(out),
+            _ if self.held.len() >= out.limits.held_tokens as usize => self.release(out),
             _ => {}
         }
         self.held.push(token);

@@ -1,10 +1,12 @@
 //! The reading loop: one pass over the bytes, clock and position in registers.
 
 use super::codes::RECENT;
+use super::damage::Way;
 use super::realtime::{Storing, store};
 use super::state::{Delivered, RdnaDecoder};
 use crate::bits::{Wide, bits, load16_padded, window_padded};
 use crate::generation::Generation;
+use crate::options::Recovery;
 use crate::record::{Loss, LossKind};
 use crate::session::Outside;
 use crate::token::timestamp::Timestamp;
@@ -15,6 +17,7 @@ impl RdnaDecoder {
     /// data is not the end of the chunk, and the last bytes are left for the next call. Returns the number of bytes
     /// that are not needed any more.
     pub(crate) fn run(&mut self, data: &[u8], base: u64, is_last: bool, out: &mut Outside<'_>) -> usize {
+        self.is_last = is_last;
         match self.generation {
             Generation::Gfx10 | Generation::Gfx9 => self.run_main::<GFX10>(data, base, out),
             Generation::Gfx11 => self.run_main::<GFX11>(data, base, out),
@@ -42,6 +45,7 @@ impl RdnaDecoder {
         let mut time = self.cursor.time;
         let mut continues = self.cursor.continues;
         let mut last = bit;
+        let resyncs = out.recovery == Recovery::Resync;
         while bit < end
             && let Some(wide) = Wide::load(data, (bit >> 3) as usize)
         {
@@ -61,6 +65,19 @@ impl RdnaDecoder {
                     continue;
                 }
                 let entry = lookup(table, raw);
+                let may_be_damage = entry.kind == TokenKind::Unknown
+                    || resyncs && matches!(entry.kind, TokenKind::Header | TokenKind::Timestamp);
+                if may_be_damage {
+                    match self.look_at_damage((entry.kind, raw), data, (bit, base), time, out) {
+                        Way::Ahead => {}
+                        Way::At(next) => {
+                            bit = next;
+                            continues = false;
+                            continue;
+                        }
+                        Way::Wait => break,
+                    }
+                }
                 continues = G >= GFX12 && entry.kind == TokenKind::WaveStartExt;
                 bit += u64::from(entry.step).next_multiple_of(RdnaCursor::unit(generation));
                 time = time.wrapping_add(i64::from(entry.delta) + late_delta(generation, entry.kind, raw));

@@ -53,6 +53,26 @@ impl Slots {
         Some(index)
     }
 
+    /// Takes the lowest wave off a slot that holds more than `limit`; it stays readable until the next push.
+    pub(crate) fn pop_lowest_above(&mut self, slot: u8, limit: u32) -> Option<u32> {
+        let mut index = self.tops[usize::from(slot) % SLOTS];
+        let mut above = None;
+        let mut depth = 0;
+        loop {
+            let wave = self.waves.get(index as usize)?;
+            depth += 1;
+            if wave.below == NO_WAVE {
+                break;
+            }
+            above = Some(index);
+            index = wave.below;
+        }
+        let above = above.filter(|_| depth > limit)?;
+        self.waves[above as usize].below = NO_WAVE;
+        self.free.push(index);
+        Some(index)
+    }
+
     /// A wave by index.
     pub(crate) fn wave(&mut self, index: u32) -> &mut RdnaWave {
         &mut self.waves[index as usize]

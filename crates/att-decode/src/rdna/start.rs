@@ -71,12 +71,18 @@ impl RdnaDecoder {
                 self.deliver(slot, index, out);
             }
         }
-        self.push_wave(slot, entry, tags, time);
+        self.push_wave(slot, entry, tags, time, out);
     }
 
-    fn push_wave(&mut self, slot: u8, entry: Pc, tags: OccupancyTags, time: i64) {
+    fn push_wave(&mut self, slot: u8, entry: Pc, tags: OccupancyTags, time: i64, out: &mut Outside<'_>) {
+        if out.limits.open_waves != u32::MAX
+            && let Some(index) = self.slots.pop_lowest_above(slot, out.limits.open_waves)
+        {
+            self.deliver(slot, index, out);
+        }
         let (cu, simd) = (self.header.target_location, self.header.target_simd);
         let data = &mut self.slots.push(slot, time).data;
+        data.set_limit(out.limits.wave_entries);
         (data.cu, data.simd) = (cu, simd);
         data.set_dispatcher(tags.me, tags.pipe);
         data.workgroup = tags.workgroup;
@@ -119,7 +125,7 @@ impl RdnaDecoder {
             }
             Switch::Restore => {
                 if is_target {
-                    self.restore_wave(place.slot, tags, time);
+                    self.restore_wave(place.slot, tags, time, out);
                 }
                 let saved = self.saved.as_mut().and_then(|saved| saved.remove(place.index()));
                 let entry = saved.unwrap_or(Pc::INVALID);
@@ -131,9 +137,9 @@ impl RdnaDecoder {
         }
     }
 
-    fn restore_wave(&mut self, slot: u8, tags: OccupancyTags, time: i64) {
+    fn restore_wave(&mut self, slot: u8, tags: OccupancyTags, time: i64, out: &mut Outside<'_>) {
         if self.slots.top(slot).is_none_or(|wave| wave.data.is_complete) {
-            self.push_wave(slot, Pc::INVALID, tags, time);
+            self.push_wave(slot, Pc::INVALID, tags, time, out);
         }
         if let Some(wave) = self.slots.top(slot) {
             wave.restore(time);

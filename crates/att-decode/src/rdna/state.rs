@@ -48,7 +48,9 @@ pub(crate) struct RdnaDecoder {
     other_simd: Block<OtherSimd>,
     /// A TIMESTAMP said that packets were lost; the next token is the first after the loss.
     pub(super) loss_pending: bool,
-    is_lossy: bool,
+    pub(super) is_lossy: bool,
+    /// The data at hand end where the chunk ends.
+    pub(super) is_last: bool,
     pub(super) cluster: u8,
     pub(super) cluster_ends: bool,
     /// Held back until a later token arrives (gfx10, gfx11).
@@ -67,13 +69,14 @@ impl RdnaDecoder {
             slots: Slots::default(),
             running: Running::new(Place::COUNT),
             saved: None,
-            program: Program::default(),
+            program: Program::with_limit(options.limits.code_objects),
             occupancy: OccupancyLog::default(),
             realtime: samples(),
             shader_data: Block::new(RecordKind::ShaderData, |words| Record::ShaderData(words)),
             other_simd: Block::new(RecordKind::OtherSimd, |others| Record::OtherSimd(others)),
             loss_pending: false,
             is_lossy: false,
+            is_last: false,
             cluster: 0,
             cluster_ends: false,
             held: Vec::new(),

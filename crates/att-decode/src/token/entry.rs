@@ -92,7 +92,12 @@ impl Row {
         let increment = if fits { prefix >> (from + pad) & ((1 << (to - from)) - 1) } else { 0 };
         let has_own_rule = matches!(
             self.kind,
-            TokenKind::Nop | TokenKind::Timestamp | TokenKind::WaveStartExt | TokenKind::NewPc12
+            TokenKind::Nop
+                | TokenKind::Timestamp
+                | TokenKind::WaveStartExt
+                | TokenKind::NewPc12
+                | TokenKind::Header
+                | TokenKind::Unknown
         );
         let is_special = has_own_rule || !fits || !self.bits.is_multiple_of(unit);
         Entry {

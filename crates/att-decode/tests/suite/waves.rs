@@ -1,7 +1,7 @@
 //! Waves on request are the waves of a full decode.
 
 use wavescope_att_decode::jsonl::JsonLines;
-use wavescope_att_decode::{Decoder, Pc, Record, RecordSink, Waves};
+use wavescope_att_decode::{Decoder, Options, Pc, Record, RecordKind, RecordSet, RecordSink, Waves};
 
 use crate::support::{first_difference, lookup, sets_with};
 
@@ -12,7 +12,7 @@ fn pulled_waves_equal_the_golden_ones() {
         let mut lines = JsonLines::new(Vec::new());
         for chunk in set.chunks().unwrap() {
             let source = |pc: Pc, gfxip: u32| lookup(&kernels, pc, gfxip);
-            let mut decoder = Decoder::new(source, Waves::<fn(Pc, u32) -> _>::OPTIONS);
+            let mut decoder = Decoder::new(source, Options::of(RecordSet::of(&[RecordKind::Wave])));
             let mut waves = Waves::new(&mut decoder, &chunk.bytes);
             while let Some(wave) = waves.next_wave().unwrap() {
                 lines.record(Record::Wave(wave));
@@ -30,7 +30,7 @@ fn pulled_waves_equal_the_golden_ones() {
 #[cfg(feature = "rayon")]
 #[test]
 fn shader_engines_side_by_side_give_the_golden_records() {
-    use wavescope_att_decode::{Options, decode_parallel};
+    use wavescope_att_decode::decode_parallel;
     for set in sets_with("golden.jsonl") {
         let kernels = set.kernels().unwrap();
         let chunks = set.chunks().unwrap();
