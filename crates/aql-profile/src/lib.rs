@@ -2,13 +2,15 @@
 //!
 //! A packet program turns a configuration (events to count, or trace parameters) into AQL packets for one agent,
 //! lays out the memory that they use, and finds the values in it afterwards. [`PacketPrograms`] makes them; its
-//! [`Builtin`] implementation writes the packets itself, byte for byte as aqlprofile 7.2.4 does. Programs are made
+//! [`Builtin`] implementation writes the packets itself, byte for byte as aqlprofile 7.2.4 does; [`Native`] uses the
+//! installed library. [`Choice`] picks one. Programs are made
 //! once for each configuration and agent and *instanced* for each use; memory comes from the caller
 //! ([`Memory`]).
 //!
 //! gfx900 and gfx902 follow gfx906's rules, gfx1101 and gfx1102 gfx1100's, other gfx10 and gfx12 chips gfx1030's and
-//! gfx1200's: no golden packets exist for those. None exist either for several trace buffers
-//! ([`TraceConfig::buffers`]), which are built after the library's later sources.
+//! gfx1200's: no golden packets exist for those (the counters of gfx900, gfx941, gfx1036 and gfx1102 are compared with the
+//! library where a sysroot has it). None exist either for several trace buffers ([`TraceConfig::buffers`]), which are
+//! built after the library's later sources.
 //!
 //! This crate must not know who submits packets, or what a metric is.
 //!
@@ -24,6 +26,7 @@
 
 mod agent;
 mod builtin;
+mod choice;
 mod commands;
 mod counters;
 mod dimensions;
@@ -31,6 +34,7 @@ mod error;
 mod event;
 mod ip_discovery;
 mod memory;
+mod native;
 mod program;
 mod queue;
 mod status;
@@ -38,12 +42,14 @@ mod trace;
 
 pub use agent::{AgentShape, Chip};
 pub use builtin::Builtin;
+pub use choice::{CHOICE_VARIABLE, Choice};
 pub use commands::{Commands, Form, Relocation};
 pub use counters::{BuiltinCounters, Sample, Warning};
 pub use dimensions::{Dimension, DimensionId, Dimensions};
 pub use error::Error;
 pub use event::Event;
 pub use memory::{AllocationRequest, Buffer, BufferFlags, Memory, MemoryHint};
+pub use native::Native;
 pub use program::{
     CounterInstance, CounterProgram, MarkerInstance, PacketPrograms, TraceInstance, TraceProgram, dimensions,
     validate,

@@ -18,7 +18,7 @@ use crate::memory::{Buffer, Memory};
 use crate::status::Status;
 use crate::trace::{BufferPackets, BufferStatus, CodeObjectMarker, TraceConfig, TraceLayout, TraceReadback};
 
-/// A maker of packet programs: [`Builtin`](crate::Builtin) or the installed library. Both write the same
+/// A maker of packet programs: [`Builtin`](crate::Builtin) or [`Native`](crate::Native). Both write the same
 /// bytes and refuse the same requests.
 ///
 /// Packets come with header and completion signal 0: the caller sets the header (type vendor-specific, barrier,

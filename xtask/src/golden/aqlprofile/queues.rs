@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use wavescope_aql_profile::{AgentShape, Memory, QueueCommand, QueuePacket};
+use wavescope_aql_profile::{Memory, QueueCommand, QueuePacket};
 
+use super::agent::shape;
 use super::commands::compare_dwords;
 use super::memory::Recorder;
 use super::value::{dwords, number, small, text};
@@ -13,8 +14,9 @@ use crate::golden::Outcome;
 
 /// Checks the case.
 pub(super) fn check(case: &Value, outcome: &mut Outcome) -> Result<()> {
-    // The commands depend on the chip's generation alone.
-    let agent = AgentShape::new(text(&case["agent"])?, 1, 1, 2, 1);
+    // The commands depend on the chip's generation and bases alone.
+    let agent = json!({ "gfxip": text(&case["agent"])?, "xcc": 1, "se": 1, "cu": 2, "sa_per_se": 1 });
+    let agent = shape(&agent, case.get("ip_discovery"))?;
     for (name, entry) in case["cmds"].as_object().context("cmds is no object")? {
         let command = match small(&entry["attribute"])? {
             6 => QueueCommand::Enable,
