@@ -22,6 +22,7 @@ use wavescope_core::{
 
 use crate::agent::{AgentState, words};
 use crate::device::{Device, Signal};
+use crate::fault::{self, Fault};
 use crate::queue::Queue;
 use crate::reaper::Reaper;
 use crate::snapshot::Swapped;
@@ -131,17 +132,22 @@ impl Engine {
         queue.agent.remove_queue(queue);
         let watched = queue.signals().is_some();
         queue.mark_destroyed();
-        if watched {
-            self.reaper.wake();
-        } else {
+        if fault::is(Fault::SignalsFreedByDestroyer) {
+            queue.free_signals();
+        }
+        if !watched {
             queue.release();
+        } else if !self.reaper.wake() {
+            self.reaper.release_inline(queue);
         }
     }
 
     /// Ends every subscription and the reaper; what is in flight gets `timeout` to retire. Twice is fine.
     ///
+    /// The reaper goes on if something did not retire: kernels of the application may wait for gates that it opens.
+    ///
     /// # Errors
-    /// [`InterceptionError::DrainTimedOut`] for the first subscription that did not drain; the rest was done.
+    /// [`InterceptionError::DrainTimedOut`] for the first subscription that did not drain.
     pub fn shut_down(&self, timeout: Duration) -> Result<(), InterceptionError> {
         let ids: Vec<_> = {
             let mut registry = self.registry.lock();
@@ -155,7 +161,11 @@ impl Engine {
             outcome = outcome.and(self.drain(id, timeout));
             self.unsubscribe(id)?;
         }
-        self.reaper.stop();
+        let queues = self.agents.iter().flat_map(|agent| agent.queues());
+        let empty = queues.into_iter().all(|queue| queue.wait_empty(timeout));
+        if outcome.is_ok() && empty {
+            self.reaper.stop();
+        }
         outcome
     }
 
@@ -207,7 +217,9 @@ impl Engine {
             .map(|(subscriber, _)| Arc::clone(subscriber))
             .collect();
         asked.sort_by_key(|subscriber| subscriber.subscription.service);
-        let serialize = covering().any(|(subscriber, _)| subscriber.subscription.serialize);
+        let holds = |stage: Stage| stage == Stage::Asked || !fault::is(Fault::HoldReturnedWhenSilent);
+        let serialize =
+            covering().any(|(subscriber, stage)| subscriber.subscription.serialize && holds(*stage));
         let was_active = registry.periods[agent].active;
         registry.periods[agent].active = !asked.is_empty() || serialize;
         if !registry.periods[agent].active && self.agents[agent].times.is_empty() {

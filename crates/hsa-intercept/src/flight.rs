@@ -90,7 +90,7 @@ impl Flight {
         let fallen = usize::try_from(self.seen.saturating_sub(value)).unwrap_or(0);
         debug_assert!(
             fallen <= self.entries.len(),
-            "the counter fell by {fallen}, {} fly",
+            "the retire counter fell by {fallen}, but {} dispatches are in flight",
             self.entries.len()
         );
         self.seen = self.seen.min(value);

@@ -5,6 +5,10 @@ mod code_objects;
 mod device;
 mod engine;
 mod error;
+#[cfg(not(loom))]
+mod fault;
+#[cfg(loom)]
+pub mod fault;
 mod flight;
 mod hsa_device;
 mod interceptor;

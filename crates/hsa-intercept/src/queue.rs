@@ -10,13 +10,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wavescope_core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use wavescope_core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use wavescope_core::sync::{Condvar, Mutex};
 use wavescope_core::{DispatchEvent, DispatchTimes, LossReason, Outcome, QueueId};
 
 use crate::Error;
 use crate::agent::AgentState;
 use crate::device::{Device, Signal, SignalKind};
+use crate::fault::{self, Fault};
 use crate::flight::{COUNTER_START, Entry, Flight, Flying};
 use crate::rewrite::Scratch;
 use crate::serializer::Lane;
@@ -35,6 +36,7 @@ pub(crate) struct Queue {
     signals: Mutex<Option<QueueSignals>>,
     /// Why the queue takes no more instrumented work, as [`Closed`].
     closed: AtomicU32,
+    released: AtomicBool,
     /// Process-wide number of the last dispatch.
     pub(crate) dispatches: Arc<AtomicU64>,
 }
@@ -64,6 +66,7 @@ impl Queue {
             emptied: Condvar::new(),
             signals: Mutex::new(None),
             closed: AtomicU32::new(OPEN),
+            released: AtomicBool::new(false),
             dispatches: Arc::clone(dispatches),
         });
         agent.add_queue(&queue);
@@ -132,13 +135,15 @@ impl Queue {
     /// Publishes what retired since the last call. Only the reaper calls this.
     pub(crate) fn reap(self: &Arc<Self>, entries: &mut Vec<Entry>, carriers: &mut Vec<Signal>) {
         let Some(signals) = self.signals() else { return };
+        // Asked first: what retired before the queue was closed is not lost.
+        let closed = !self.is_open();
         // Acquire: what the packets wrote is visible before anybody is told.
         let value = self.device().load(signals.counter);
         self.flight.lock().retire(value, entries);
         for entry in entries.drain(..) {
             self.land(entry, carriers);
         }
-        if !self.is_open() {
+        if closed {
             self.lose_rest(entries);
         }
         let mut flight = self.flight.lock();
@@ -150,10 +155,18 @@ impl Queue {
 
     /// Frees what the queue held. The runtime destroyed it, so no packet names its signals any more.
     pub(crate) fn release(&self) {
+        if self.released.swap(true, Ordering::AcqRel) {
+            return;
+        }
         self.agent.remove_lane(self.lane);
+        self.free_signals();
+        *self.signals.lock() = None;
+    }
+
+    pub(crate) fn free_signals(&self) {
         let mut carriers = Vec::new();
         self.flight.lock().take_carriers(usize::MAX, &mut carriers);
-        let signals = self.signals.lock().take();
+        let signals = self.signals();
         let queue_signals = signals.iter().flat_map(|signals| [signals.counter, signals.gate]);
         for signal in queue_signals.chain(carriers) {
             self.device().destroy_signal(signal);
@@ -218,8 +231,14 @@ impl Queue {
 fn publish(flying: &Flying, outcome: Outcome) {
     for part in flying.uses.iter().flatten() {
         let event = DispatchEvent::Retired { token: part.token, outcome };
+        let early = fault::is(Fault::LandedBeforePublished);
+        if early {
+            part.subscriber.landed();
+        }
         part.subscriber.subscription.subscriber.publish(event);
-        part.subscriber.landed();
+        if !early {
+            part.subscriber.landed();
+        }
     }
 }
 

@@ -78,18 +78,29 @@ impl Reaper {
         self.wake();
     }
 
-    /// Makes the reaper look at every queue once.
-    pub(crate) fn wake(&self) {
-        if let Some(control) = self.inbox.lock().control {
+    /// Makes the reaper look at every queue once. Returns whether it will.
+    pub(crate) fn wake(&self) -> bool {
+        let inbox = self.inbox.lock();
+        if let Some(control) = inbox.control {
             self.device.store(control, 0);
         }
+        inbox.control.is_some() && !inbox.stop
+    }
+
+    /// Does the reaper's work for a destroyed queue after the reaper's end.
+    pub(crate) fn release_inline(&self, queue: &Arc<Queue>) {
+        // Held by `stop` until the thread has ended.
+        let _ended = self.thread.lock();
+        queue.reap(&mut Vec::new(), &mut Vec::new());
+        queue.release();
     }
 
     /// Ends the thread after one more look at every queue.
     pub(crate) fn stop(&self) {
         self.inbox.lock().stop = true;
         self.wake();
-        let Some(thread) = self.thread.lock().take() else { return };
+        let mut running = self.thread.lock();
+        let Some(thread) = running.take() else { return };
         if thread.join().is_err() {
             tracing::error!("the reaper panicked");
         }
@@ -107,8 +118,10 @@ impl Reaper {
         let stop = self.read_inbox(&mut rounds.queues);
         rounds.waits.truncate(1);
         for queue in &rounds.queues {
+            // Asked first: a queue that is destroyed meanwhile is looked at once more.
+            let destroyed = queue.is_destroyed();
             queue.reap(&mut rounds.entries, &mut rounds.carriers);
-            if queue.is_destroyed() {
+            if destroyed {
                 queue.release();
             } else if let Some(signals) = queue.signals() {
                 let below = queue.flight.lock().seen();

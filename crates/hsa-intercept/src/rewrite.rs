@@ -24,6 +24,7 @@ use wavescope_core::{
 };
 
 use crate::device::{Signal, SignalKind};
+use crate::fault::{self, Fault};
 use crate::flight::{Entry, Flying, Use};
 use crate::packets::{barrier, kernel_fields, may_block};
 use crate::queue::{Queue, QueueSignals};
@@ -81,6 +82,9 @@ impl Queue {
         }
         .batch(packets);
         write(&scratch.out);
+        if fault::is(Fault::ListedAfterWritten) {
+            scratch.list(self);
+        }
         scratch.out.clear();
     }
 
@@ -104,6 +108,14 @@ impl Queue {
 }
 
 impl Scratch {
+    /// Lists the batch as in flight. Done before its packets are visible, so that the retire counter never falls further
+    /// than the list reaches.
+    fn list(&mut self, queue: &Queue) {
+        let mut flight = queue.flight.lock();
+        flight.push_all(&mut self.entries);
+        flight.return_carriers(&mut self.carriers);
+    }
+
     fn begin(&mut self, snapshot: &Snapshot, first: u64) {
         if self.period != snapshot.period {
             self.period = snapshot.period;
@@ -148,10 +160,9 @@ impl Rewriter<'_> {
         if loose > 0 {
             self.queue.agent.loosen(loose);
         }
-        // In the list before the packets are visible: the counter never falls further than the list reaches.
-        let mut flight = self.queue.flight.lock();
-        flight.push_all(&mut self.scratch.entries);
-        flight.return_carriers(&mut self.scratch.carriers);
+        if !fault::is(Fault::ListedAfterWritten) {
+            self.scratch.list(self.queue);
+        }
     }
 
     fn other(&mut self, packet: &AqlPacket) {

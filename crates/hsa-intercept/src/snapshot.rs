@@ -25,6 +25,7 @@ use std::sync::Arc;
 use wavescope_core::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use wavescope_core::sync::{Mutex, thread};
 
+use crate::fault::{self, Fault};
 use crate::thread_mark::InsideHook;
 
 /// Says whether one queue's hook is reading a snapshot: odd while it is.
@@ -147,7 +148,7 @@ impl<T> Swapped<'_, T> {
     pub(crate) fn wait<'w>(self, words: impl Iterator<Item = &'w HookWord>) {
         let mut kept = std::mem::take(&mut *self.cell.kept.lock());
         kept.extend(self.old);
-        if InsideHook::is_current() {
+        if InsideHook::is_current() || fault::is(Fault::SwapWithoutWait) {
             self.cell.kept.lock().append(&mut kept);
             return;
         }

@@ -1,0 +1,259 @@
+//! Models of interception: the product's engine, hooks and reaper on a GPU of a few lines. Each property has a twin with
+//! one step of the product switched.
+//!
+//! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --profile loom -p wavescope-hsa-intercept --test loom_engine`
+#![cfg(loom)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of the models")]
+
+mod loom_gpu;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use loom_gpu::Gpu;
+use wavescope_core::sync::atomic::AtomicBool;
+use wavescope_core::sync::thread;
+use wavescope_core::{
+    AgentId, Answer, AqlPacket, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Fence, Grant,
+    Interception, PacketHeader, PacketType, ProgramSink, Service, Subscription, Token,
+};
+use wavescope_hsa_intercept::fault::{self, Fault};
+use wavescope_hsa_intercept::{Engine, QueueHandle};
+
+const AGENT: AgentId = AgentId(0);
+/// Time does not pass in a model.
+const NEVER: Duration = Duration::from_secs(1);
+
+/// Explores all schedules of `body` and says how many there were.
+fn explore(name: &str, body: fn()) {
+    let schedules = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&schedules);
+    loom::model(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        body();
+    });
+    let schedules = schedules.load(Ordering::Relaxed);
+    println!("{name}: {schedules} schedules");
+    assert!(schedules >= 100, "{name}: only {schedules} schedules");
+}
+
+fn broken(fault: Fault, body: fn()) {
+    fault::set(fault);
+    loom::model(body);
+}
+
+/// A service that counts every kernel, or declines, and knows when it must hear nothing more.
+struct Probe {
+    count: bool,
+    silent: AtomicBool,
+    drained: AtomicBool,
+    retired: AtomicUsize,
+}
+
+impl Probe {
+    fn new(count: bool) -> Arc<Self> {
+        let (silent, drained) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { count, silent, drained, retired: AtomicUsize::new(0) })
+    }
+
+    fn subscription(self: &Arc<Self>, serialize: bool) -> Subscription {
+        let subscriber: Arc<dyn DispatchSubscriber> = Arc::<Self>::clone(self);
+        let (context, service) = (ContextId(1), Service::DispatchCounting);
+        Subscription { context, service, agents: Vec::new(), serialize, subscriber }
+    }
+}
+
+impl DispatchSubscriber for Probe {
+    fn enqueue(&self, dispatch: &Dispatch, _sink: &mut ProgramSink<'_>) -> Answer {
+        assert!(!self.silent.load(Ordering::Acquire), "asked after quiesce returned");
+        if !self.count {
+            return Answer::Decline;
+        }
+        let token = Token { index: dispatch.id.0 as u32, generation: 0 };
+        Answer::Instrument { token, grant: Grant::UntilRetired }
+    }
+
+    fn publish(&self, event: DispatchEvent) {
+        if let DispatchEvent::Retired { .. } = event {
+            assert!(!self.drained.load(Ordering::Acquire), "published after the drain");
+            self.retired.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn kernel() -> AqlPacket {
+    let mut packet = AqlPacket([0; 16]);
+    packet.set_header(PacketHeader::new(PacketType::KERNEL_DISPATCH, false, Fence::None, Fence::None));
+    packet
+}
+
+/// Submits one kernel on a ring.
+fn submit(gpu: &Gpu, queue: &QueueHandle, ring: usize) {
+    queue.rewrite(&[kernel()], 0, |packets| gpu.rings.lock().entry(ring).or_default().extend(packets));
+}
+
+/// The subscribers are swapped while a hook runs on another thread.
+fn swap_against_hook() {
+    let gpu = Gpu::new();
+    let engine = Engine::new(gpu.clone(), [AGENT]);
+    let queue = engine.add_queue(AGENT).unwrap();
+    let probe = Probe::new(false);
+    let id = engine.subscribe(probe.subscription(false)).unwrap();
+    let hook = {
+        let (gpu, queue) = (Arc::clone(&gpu), queue.clone());
+        thread::spawn(move || submit(&gpu, &queue, 0))
+    };
+    engine.quiesce(id).unwrap();
+    probe.silent.store(true, Ordering::Release);
+    hook.join().unwrap();
+    assert_eq!(gpu.run(0), 1, "the kernel runs once");
+    engine.unsubscribe(id).unwrap();
+    engine.shut_down(NEVER).unwrap();
+}
+
+#[test]
+fn nobody_is_asked_after_quiesce_returned() {
+    explore("nobody_is_asked_after_quiesce_returned", swap_against_hook);
+}
+
+#[test]
+#[should_panic(expected = "asked after quiesce returned")]
+fn a_swap_that_does_not_wait_asks_too_late() {
+    broken(Fault::SwapWithoutWait, swap_against_hook);
+}
+
+/// The last dispatch retires while the subscriber is unhooked.
+fn last_retirement_against_unhook() {
+    let gpu = Gpu::new();
+    let engine = Engine::new(gpu.clone(), [AGENT]);
+    let queue = engine.add_queue(AGENT).unwrap();
+    let probe = Probe::new(true);
+    let id = engine.subscribe(probe.subscription(false)).unwrap();
+    submit(&gpu, &queue, 0);
+    let running = {
+        let gpu = Arc::clone(&gpu);
+        thread::spawn(move || gpu.run(0))
+    };
+    engine.quiesce(id).unwrap();
+    engine.drain(id, NEVER).unwrap();
+    probe.drained.store(true, Ordering::Release);
+    engine.unsubscribe(id).unwrap();
+    assert_eq!(running.join().unwrap(), 1);
+    engine.shut_down(NEVER).unwrap();
+    assert_eq!(probe.retired.load(Ordering::Relaxed), 1, "retired exactly once");
+}
+
+#[test]
+fn a_drain_ends_with_the_last_retirement_and_nothing_comes_after_it() {
+    explore(
+        "a_drain_ends_with_the_last_retirement_and_nothing_comes_after_it",
+        last_retirement_against_unhook,
+    );
+}
+
+#[test]
+#[should_panic(expected = "published after the drain")]
+fn landing_before_publishing_lets_the_drain_end_early() {
+    broken(Fault::LandedBeforePublished, last_retirement_against_unhook);
+}
+
+/// The GPU executes a batch at once, while the hook has not returned.
+fn hook_against_reaper() {
+    let gpu = Gpu::new();
+    let engine = Engine::new(gpu.clone(), [AGENT]);
+    let queue = engine.add_queue(AGENT).unwrap();
+    let probe = Probe::new(true);
+    let id = engine.subscribe(probe.subscription(false)).unwrap();
+    let hook = {
+        let (gpu, queue) = (Arc::clone(&gpu), queue.clone());
+        thread::spawn(move || {
+            queue.rewrite(&[kernel()], 0, |packets| {
+                gpu.rings.lock().entry(0).or_default().extend(packets);
+                gpu.run(0);
+            });
+        })
+    };
+    hook.join().unwrap();
+    engine.quiesce(id).unwrap();
+    engine.drain(id, NEVER).unwrap();
+    assert_eq!(probe.retired.load(Ordering::Relaxed), 1, "retired exactly once");
+    engine.unsubscribe(id).unwrap();
+    engine.shut_down(NEVER).unwrap();
+}
+
+#[test]
+fn a_dispatch_that_retires_inside_the_hook_is_published_once() {
+    explore("a_dispatch_that_retires_inside_the_hook_is_published_once", hook_against_reaper);
+}
+
+#[test]
+#[should_panic(expected = "the retire counter fell by")]
+fn a_batch_listed_after_it_was_written_retires_before_it_flies() {
+    broken(Fault::ListedAfterWritten, hook_against_reaper);
+}
+
+/// A queue is destroyed while its last dispatch retires.
+fn destroy_against_reaper() {
+    let gpu = Gpu::new();
+    let engine = Engine::new(gpu.clone(), [AGENT]);
+    let queue = engine.add_queue(AGENT).unwrap();
+    let probe = Probe::new(true);
+    let id = engine.subscribe(probe.subscription(false)).unwrap();
+    submit(&gpu, &queue, 0);
+    gpu.run(0);
+    engine.queue_destroyed(&queue);
+    engine.quiesce(id).unwrap();
+    engine.drain(id, NEVER).unwrap();
+    assert_eq!(probe.retired.load(Ordering::Relaxed), 1, "retired exactly once");
+    engine.unsubscribe(id).unwrap();
+    engine.shut_down(NEVER).unwrap();
+}
+
+#[test]
+fn a_destroyed_queue_keeps_its_signals_until_the_reaper_left_it() {
+    explore("a_destroyed_queue_keeps_its_signals_until_the_reaper_left_it", destroy_against_reaper);
+}
+
+#[test]
+#[should_panic(expected = "a signal is read after its end")]
+fn signals_freed_by_the_destroyer_are_read_by_the_reaper() {
+    broken(Fault::SignalsFreedByDestroyer, destroy_against_reaper);
+}
+
+/// A subscriber stops while its kernel runs; another queue dispatches. Kernel of ring 0 is in flight until its last packet.
+fn hold_against_drain() {
+    let gpu = Gpu::new();
+    let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
+    let (first, second) = (engine.add_queue(AGENT).unwrap(), engine.add_queue(AGENT).unwrap());
+    let probe = Probe::new(true);
+    let id = engine.subscribe(probe.subscription(true)).unwrap();
+    submit(&gpu, &first, 0);
+    let stop = {
+        let engine = Arc::clone(&engine);
+        thread::spawn(move || {
+            engine.quiesce(id).unwrap();
+            engine.drain(id, NEVER).unwrap();
+            engine.unsubscribe(id).unwrap();
+        })
+    };
+    submit(&gpu, &second, 1);
+    assert_eq!(gpu.run(1), 0, "a kernel runs beside one that is being counted");
+    assert_eq!(gpu.run(0), 1);
+    while gpu.run(1) == 0 {
+        thread::yield_now();
+    }
+    stop.join().unwrap();
+    engine.shut_down(NEVER).unwrap();
+}
+
+#[test]
+fn the_hold_outlasts_the_drain() {
+    explore("the_hold_outlasts_the_drain", hold_against_drain);
+}
+
+#[test]
+#[should_panic(expected = "a kernel runs beside one that is being counted")]
+fn a_hold_returned_before_the_drain_lets_kernels_overlap() {
+    broken(Fault::HoldReturnedWhenSilent, hold_against_drain);
+}
