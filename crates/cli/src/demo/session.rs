@@ -34,8 +34,8 @@ const QUEUES: usize = 2;
 const QUEUE_PACKETS: u32 = 256;
 /// A software GPU that is silent for so long is broken.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Dispatches that each context traces in its turn.
-const TRACES_PER_CONTEXT: usize = 2;
+/// Launches of the workload that a context traces in its turn, counted from its own number.
+const TRACED_LAUNCHES: [usize; 2] = [0, 4];
 /// Trace buffers of contexts, in turns: different sizes in one shared slot.
 const BUFFER_BYTES: [u64; 2] = [2 << 20, 1 << 20];
 
@@ -147,8 +147,9 @@ impl Tracing {
         let queues = queues.collect::<Result<Vec<_>, _>>()?;
         let progress = Progress::new(self.contexts.len() as u64, "tracing contexts");
         for (number, (trace, chosen)) in self.contexts.iter().enumerate() {
-            let wanted = (0..TRACES_PER_CONTEXT).map(|offset| &launches[(number + offset) % launches.len()]);
-            chosen.set(wanted.map(Launch::kernel_object).collect());
+            let wanted =
+                TRACED_LAUNCHES.map(|place| launches[(number + place) % launches.len()].kernel_object());
+            chosen.set(wanted.to_vec());
             for code in machine.interceptor.code_objects() {
                 trace.code_object_loaded(&code.loaded)?;
             }
