@@ -160,7 +160,8 @@ pub trait TraceInstance: Send {
     fn readback(&self) -> TraceReadback;
 
     /// Copies each engine's data out and passes them on, with the generation's header in front where it has one.
-    /// Returns the status of the trace as a whole; an error in it stops nothing.
+    /// Returns the status of the trace as a whole; an error in it stops nothing. With several buffers, the data are
+    /// those of the last one, and counting of swaps begins anew.
     fn iterate(&self, each: &mut dyn FnMut(u32, &[u8])) -> Status;
 
     /// With several buffers: the packets that poll and swap those of an engine. Their commands live as long as

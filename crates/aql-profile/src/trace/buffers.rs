@@ -2,7 +2,8 @@
 //!
 //! After the later sources of upstream's library (ROCm/rocm-systems, develop branch:
 //! `projects/aqlprofile/src/core/threadtrace.cpp`, `src/pm4/sqtt_builder.h`); version 7.2.4 has one buffer only,
-//! so no golden exists for what is written here.
+//! so no golden exists for what is written here. Where those sources change register values that have nothing to do with
+//! several buffers, 7.2.4's are kept.
 
 use wavescope_core::AqlPacket;
 use wavescope_pm4::{Generation, RegisterName, Target};
@@ -54,10 +55,10 @@ pub(super) fn swaps_in_ring(chip: &Chip, layout: &TraceLayout) -> u32 {
     if doubled { layout.buffers * 2 } else { layout.buffers }
 }
 
-/// The commands that hand over what follows entry `at` of the ring and make entry `at`'s predecessor readable.
+/// The commands of swap `at`: the engine has gone on to entry `at` of the ring, and gets the entry after it as next.
 pub(super) fn swap_commands(chip: &Chip, layout: &TraceLayout, se: u32, at: u32) -> Result<Commands, Error> {
     let next = Symbol::start(ring_buffer(layout, at + 1));
-    let previous = Symbol::start(ring_buffer(layout, at + layout.buffers - 1));
+    let current = Symbol::start(ring_buffer(layout, at));
     on_engine(chip, se, |emit| {
         if chip.generation == Generation::Gfx9 {
             base_gfx9(emit, next);
@@ -71,7 +72,7 @@ pub(super) fn swap_commands(chip: &Chip, layout: &TraceLayout, se: u32, at: u32)
             emit.idle();
             put(emit, high, Value::Address(Form::Shr44 { fields: 0 }, next));
         }
-        emit.acquire(previous, layout.data_bytes);
+        emit.acquire(current, layout.data_bytes);
     })
 }
 
@@ -84,7 +85,7 @@ pub(super) fn status_commands(chip: &Chip, layout: &TraceLayout, se: u32) -> Res
     let record = Symbol::start(CONTROL).plus(layout.record_offset(se));
     on_engine(chip, se, |emit| {
         let register = emit.register(name);
-        emit.copy_read_confirmed(register, record.plus(layout.record.polled.unwrap_or(0)));
+        emit.copy_read(register.into(), record.plus(layout.record.polled.unwrap_or(0)));
         emit.idle();
         emit.acquire(record, layout.record.bytes);
     })

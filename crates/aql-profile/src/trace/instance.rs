@@ -1,5 +1,6 @@
 //! An instance of the built-in trace program.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use wavescope_core::AqlPacket;
@@ -8,7 +9,7 @@ use super::buffers::{
     BufferPackets, BufferStatus, ring_status, status_commands, swap_commands, swaps_in_ring,
 };
 use super::layout::PAGE;
-use super::program::{Plan, ring_buffer};
+use super::program::{DATA, Plan, ring_buffer};
 use super::readback::{TraceReadback, read_control};
 use crate::commands::{Commands, carrier, upload};
 use crate::error::Error;
@@ -22,7 +23,8 @@ pub(super) struct BuiltinTraceInstance {
     data: Vec<Buffer>,
     commands: Buffer,
     ring_commands: Vec<Buffer>,
-    swaps: u64,
+    /// Swaps since the last start.
+    swaps: Cell<u64>,
     plan: Arc<Plan>,
 }
 
@@ -42,7 +44,7 @@ impl BuiltinTraceInstance {
         let bytes = plan.start.padded_bytes() + plan.stop.padded_bytes();
         let commands = Buffer::allocate(memory, bytes, BufferFlags::COMMANDS)?;
         let plan = Arc::clone(plan);
-        let instance = Self { control, data, commands, ring_commands: Vec::new(), swaps: 0, plan };
+        let instance = Self { control, data, commands, ring_commands: Vec::new(), swaps: Cell::new(0), plan };
         let bases = instance.bases();
         let mut scratch = Vec::new();
         upload(memory, &instance.plan.start, &bases, instance.commands.address(), &mut scratch);
@@ -109,11 +111,8 @@ impl TraceInstance for BuiltinTraceInstance {
 
     fn iterate(&self, each: &mut dyn FnMut(u32, &[u8])) -> Status {
         let readback = self.readback();
-        // With several buffers the engine is writing the entry after the last one that was swapped in.
-        let current = match self.swaps {
-            0 => 0,
-            swaps => self.ring_index(swaps - 1),
-        };
+        let current = self.current();
+        self.swaps.set(0);
         let Some(data) = self.data.get(current) else { return readback.status };
         for engine in &readback.engines {
             let header = engine.header.map(u64::to_le_bytes);
@@ -142,22 +141,20 @@ impl TraceInstance for BuiltinTraceInstance {
         self.check_ring(se)?;
         let mut status = ring_status(&self.plan.layout, &self.control_bytes(), se);
         if status.needs_swap {
-            status.swaps = self.swaps;
-            status.data = match self.swaps {
-                0 => self.data.first(),
-                swaps => self.data.get(self.ring_index(swaps - 1)),
-            }
-            .map_or(0, Buffer::address);
-            self.swaps += 1;
+            status.swaps = self.swaps.get();
+            status.data = self.data.get(self.current()).map_or(0, Buffer::address);
+            self.swaps.set(status.swaps + 1);
         }
         Ok(status)
     }
 }
 
 impl BuiltinTraceInstance {
-    /// Index in `data` of the ring entry `at` places after the start.
-    fn ring_index(&self, at: u64) -> usize {
-        let layout = &self.plan.layout;
-        usize::from(ring_buffer(layout, (at % u64::from(layout.buffers)) as u32) - super::program::DATA)
+    /// Index in `data` of the buffer that was begun by the last swap, or by start: the ring entry before the one that
+    /// the engine goes to next.
+    fn current(&self) -> usize {
+        let buffers = u64::from(self.plan.layout.buffers);
+        let entry = (self.swaps.get() + buffers - 1) % buffers;
+        usize::from(ring_buffer(&self.plan.layout, entry as u32) - DATA)
     }
 }

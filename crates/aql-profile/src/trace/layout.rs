@@ -75,7 +75,7 @@ impl TraceLayout {
             check_ring(chip, settings)?;
         }
         let record = if ring { Record::RING } else { Record::SINGLE };
-        let step = step(settings);
+        let step = if ring { settings.buffer_bytes & !(PAGE - 1) } else { step(settings) };
         check_step(chip, settings, step)?;
         Ok(Self {
             control_bytes: record.bytes * u64::from(chip.se) + CONTROL_PREFIX,
@@ -144,19 +144,19 @@ fn check_step(chip: &Chip, settings: &Settings, step: u64) -> Result<(), Error> 
     }
 }
 
+/// Each engine's part: the step, or a page where it is not selected. With several buffers the one selected engine
+/// has each buffer to itself.
 fn engines(chip: &Chip, settings: &Settings, step: u64) -> Vec<EngineLayout> {
+    let idle = if settings.buffers > 1 { 0 } else { PAGE };
     let mut offset = 0;
-    let mut next = |se| {
+    let next = |se| {
         let selected = is_selected(settings, se);
-        let capacity = if selected { step } else { PAGE };
+        let capacity = if selected { step } else { idle };
         let engine = EngineLayout { selected, offset, capacity };
-        // With several buffers each buffer belongs to the one selected engine alone.
-        if selected || settings.buffers == 1 {
-            offset += capacity;
-        }
+        offset += capacity;
         engine
     };
-    (0..chip.se).map(&mut next).collect()
+    (0..chip.se).map(next).collect()
 }
 
 /// gfx9's header without the engine: 0x11, version 15:13, SIMDs 19:16 (always all), unit 25:20.

@@ -68,7 +68,7 @@ fn start_engine_gfx9(emit: &mut Emitter<'_>, layout: &TraceLayout, engine: &Engi
     emit.set(RegisterName::SqThreadTraceSize, values::pages(layout.step));
     emit.set(RegisterName::SqThreadTraceCtrl, values::RESET_BUFFER);
     emit.idle();
-    emit.set(RegisterName::SqThreadTraceMode, values::MODE_ON);
+    emit.set(RegisterName::SqThreadTraceMode, values::mode_on(layout.buffers));
     if layout.buffers > 1 {
         emit.idle();
         base_gfx9(emit, Symbol::start(ring_buffer(layout, 0)));
@@ -107,9 +107,11 @@ fn start_rdna(emit: &mut Emitter<'_>, settings: &Settings, layout: &TraceLayout)
     if emit.chip.generation == Generation::Gfx12 {
         put(emit, RegisterName::SpiSqgEventCtl, values::SQG_EVENTS);
     }
-    for (se, engine) in (0..).zip(&layout.engines) {
+    for (se, engine) in
+        (0..).zip(&layout.engines).filter(|(_, engine)| layout.buffers == 1 || engine.selected)
+    {
         select_engine(emit, se);
-        give_buffer(emit, layout, engine);
+        give_buffer(emit, engine);
         let generation = emit.chip.generation;
         put(emit, RegisterName::SqThreadTraceMask, values::mask(generation, settings));
         put(
@@ -118,6 +120,9 @@ fn start_rdna(emit: &mut Emitter<'_>, settings: &Settings, layout: &TraceLayout)
             values::tokens(generation, settings, engine.selected),
         );
         put(emit, RegisterName::SqThreadTraceCtrl, values::control(generation, settings, true));
+        if layout.buffers > 1 {
+            give_second_buffer(emit, layout, engine);
+        }
     }
     for se in layout.selected() {
         select_engine(emit, se);
@@ -125,7 +130,7 @@ fn start_rdna(emit: &mut Emitter<'_>, settings: &Settings, layout: &TraceLayout)
     }
 }
 
-fn give_buffer(emit: &mut Emitter<'_>, layout: &TraceLayout, engine: &EngineLayout) {
+fn give_buffer(emit: &mut Emitter<'_>, engine: &EngineLayout) {
     let data = Symbol::start(DATA).plus(engine.offset);
     let (low, high) = (Value::Address(Form::Shr12, data), Form::Shr44 { fields: 0 });
     if emit.chip.generation != Generation::Gfx12 {
@@ -137,13 +142,16 @@ fn give_buffer(emit: &mut Emitter<'_>, layout: &TraceLayout, engine: &EngineLayo
     put(emit, RegisterName::SqThreadTraceBuf0BaseLo, low);
     put(emit, RegisterName::SqThreadTraceBuf0BaseHi, Value::Address(high, data));
     put(emit, RegisterName::SqThreadTraceWptr, 0);
-    if layout.buffers > 1 && engine.selected {
-        let next = Symbol::start(ring_buffer(layout, 0));
-        put(emit, RegisterName::SqThreadTraceBuf1Size, values::pages(engine.capacity));
-        put(emit, RegisterName::SqThreadTraceBuf1BaseLo, Value::Address(Form::Shr12, next));
-        emit.idle();
-        put(emit, RegisterName::SqThreadTraceBuf1BaseHi, Value::Address(high, next));
-    }
+}
+
+/// gfx12: the buffer that is written after the first.
+fn give_second_buffer(emit: &mut Emitter<'_>, layout: &TraceLayout, engine: &EngineLayout) {
+    let next = Symbol::start(ring_buffer(layout, 0));
+    put(emit, RegisterName::SqThreadTraceBuf1Size, values::pages(engine.capacity));
+    put(emit, RegisterName::SqThreadTraceBuf1BaseLo, Value::Address(Form::Shr12, next));
+    emit.idle();
+    let high = Value::Address(Form::Shr44 { fields: 0 }, next);
+    put(emit, RegisterName::SqThreadTraceBuf1BaseHi, high);
 }
 
 /// Writes a trace register the generation's way: by SET on gfx11, by COPY_DATA on gfx10 and gfx12.

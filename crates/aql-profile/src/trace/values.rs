@@ -9,8 +9,10 @@ use super::layout::PAGE;
 
 /// gfx9 MODE: nothing traced (mode 22:21 off, automatic flush 25, compute mask 20:18).
 pub(super) const MODE_OFF: u32 = 0x0204_0000;
-/// gfx9 MODE: on.
-pub(super) const MODE_ON: u32 = 0x0224_0000;
+/// gfx9 MODE: on (mode 22:21).
+const MODE_ON: u32 = 0x0224_0000;
+/// gfx9 MODE: go on with the next buffer when one is full.
+const WRAP: u32 = 1 << 31;
 /// gfx9 CTRL: reset the buffer.
 pub(super) const RESET_BUFFER: u32 = 1 << 31;
 /// gfx9 HIWATER.
@@ -27,6 +29,11 @@ pub(super) const BUSY: u32 = 1 << 25;
 pub(super) const SQG_EVENTS: u32 = 3;
 /// gfx12 CTRL: write two buffers in turn.
 const DOUBLE_BUFFER: u32 = 1 << 5;
+
+/// gfx9 MODE, switched on.
+pub(super) const fn mode_on(buffers: u32) -> u32 {
+    if buffers > 1 { MODE_ON | WRAP } else { MODE_ON }
+}
 
 /// gfx9 MASK: stalls on 7, 14, 15; SIMDs 11:8; unit 4:0.
 pub(super) const fn mask_gfx9(settings: &Settings) -> u32 {
@@ -69,8 +76,11 @@ pub(super) const fn control(generation: Generation, settings: &Settings, on: boo
         Generation::Gfx11 => 0xA042_3941,
         Generation::Gfx12 => 0xA040_5941,
     };
-    let value = if settings.buffers > 1 { value | DOUBLE_BUFFER } else { value };
-    if on { value } else { value & !1 }
+    match (on, settings.buffers > 1) {
+        (true, true) => value | DOUBLE_BUFFER,
+        (true, false) => value,
+        (false, _) => value & !1,
+    }
 }
 
 /// Pages of a buffer, in the 22 bits of the size fields.
