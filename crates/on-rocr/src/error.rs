@@ -24,9 +24,12 @@ pub enum Error {
     /// An earlier attempt of the same test run failed.
     #[error("the ROCm userland could not be built a moment ago: {0}")]
     FailedBefore(String),
-    /// The kernel driver's library cannot be built.
-    #[error("the software GPU's driver library cannot be built: {0}")]
-    Driver(String),
+    /// The libraries of this workspace that a machine needs cannot be built.
+    #[error("the software GPU's libraries cannot be built: {0}")]
+    Libraries(String),
+    /// The real runtime's table is not to be had in this process.
+    #[error("no API table: {0}")]
+    NoTable(String),
     /// A name of GPUs that means nothing.
     #[error("{name} is neither a topology folder nor a target with a number of GPUs like gfx942-x8")]
     UnknownGpus {

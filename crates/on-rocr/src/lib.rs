@@ -2,7 +2,8 @@
 //!
 //! [`Sysroot`] is a folder outside the repository with ROCm's userland, unpacked once; [`Gpus`] a topology folder that
 //! says which GPUs there are; [`Machine`] both together with the preloaded kernel driver, from which commands are made.
-//! [`rerun`] lets a test run itself there. Where the userland cannot be had, tests say `NOT RUN` and why.
+//! [`rerun`] lets a test run itself there, where [`runtime_table`] is the API table that tools get. Where the userland
+//! cannot be had, tests say `NOT RUN` and why.
 //!
 //! ```no_run
 //! use wavescope_on_rocr::{Gpus, Machine, Profile};
@@ -15,15 +16,17 @@
 //!
 //! It must not know what runs there.
 
-mod driver;
 mod error;
 mod gpus;
+mod libraries;
 mod machine;
 mod rerun;
 mod sysroot;
+mod table;
 
 pub use error::Error;
 pub use gpus::Gpus;
 pub use machine::Machine;
 pub use rerun::{Place, not_run, rerun};
 pub use sysroot::{Profile, Sysroot};
+pub use table::runtime_table;

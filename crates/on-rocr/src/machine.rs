@@ -4,7 +4,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Error, Gpus, Profile, Sysroot, driver, sysroot};
+use crate::libraries::Libraries;
+use crate::{Error, Gpus, Profile, Sysroot, sysroot};
+
+/// Names the tool libraries that the runtime loads.
+pub(crate) const TOOL_VARIABLE: &str = "HSA_TOOLS_LIB";
 
 /// Where the driver's folder and the topology appear inside the sysroot.
 const DRIVER_INSIDE: &str = "/mnt/wavescope-driver";
@@ -15,7 +19,7 @@ const TOPOLOGY_INSIDE: &str = "/mnt/wavescope-topology";
 pub struct Machine {
     sysroot: Sysroot,
     topology: PathBuf,
-    driver: PathBuf,
+    libraries: Libraries,
 }
 
 impl Machine {
@@ -24,7 +28,11 @@ impl Machine {
     /// # Errors
     /// Says what is missing and why: see [`Error`].
     pub fn new(profile: Profile, gpus: &Gpus) -> Result<Self, Error> {
-        Ok(Self { sysroot: Sysroot::ensure(profile)?, topology: gpus.folder()?, driver: driver::library()? })
+        Ok(Self {
+            sysroot: Sysroot::ensure(profile)?,
+            topology: gpus.folder()?,
+            libraries: Libraries::build()?,
+        })
     }
 
     /// The ROCm userland.
@@ -45,9 +53,16 @@ impl Machine {
             .arg("--library-path")
             .arg(self.sysroot.libraries())
             .arg("--preload")
-            .arg(&self.driver)
+            .arg(&self.libraries.driver)
             .arg(program)
             .env("WAVESCOPE_GPU_TOPOLOGY", &self.topology);
+        command
+    }
+
+    /// As [`command`](Self::command), with the tool in the runtime that [`runtime_table`](crate::runtime_table) asks.
+    pub fn command_with_table(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.command(program);
+        command.env(TOOL_VARIABLE, &self.libraries.tool);
         command
     }
 
@@ -68,7 +83,7 @@ impl Machine {
         // Without the script there is no sysroot, so the fallback is never run.
         let mut command = Command::new(sysroot::script().unwrap_or_else(|_| PathBuf::from("rocm-sysroot")));
         command.arg("--run").arg(self.sysroot.folder());
-        let (folder, library) = (self.driver.parent(), self.driver.file_name());
+        let (folder, library) = (self.libraries.driver.parent(), self.libraries.driver.file_name());
         let folder = folder.unwrap_or(Path::new("/"));
         let own = [(folder, DRIVER_INSIDE), (self.topology.as_path(), TOPOLOGY_INSIDE)];
         for (outside, inside) in own.iter().chain(binds) {

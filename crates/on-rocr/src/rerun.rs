@@ -55,7 +55,7 @@ fn rerun_with(
         }
     };
     let program = std::env::current_exe().map_err(|source| Error::Run { program: name.into(), source })?;
-    let mut command = machine.command(program);
+    let mut command = machine.command_with_table(program);
     command.args(["--exact", name, "--nocapture"]).env(INSIDE, "1");
     prepare(&mut command);
     let status = command.status().map_err(|source| Error::Run { program: name.into(), source })?;

@@ -1,0 +1,1 @@
+//! Copies by the SDMA engines.

@@ -1,0 +1,91 @@
+//! What the tests stand on.
+
+use std::time::Duration;
+
+use hsa_sys::HsaApiTable;
+use wavescope_on_rocr::{Place, Profile, rerun, runtime_table};
+use wavescope_workload::{Application, Gpu, Kernel, Module, kernels};
+
+/// Targets that have kernels and a topology.
+pub(crate) const TARGETS: [&str; 5] = ["gfx942", "gfx90a", "gfx950", "gfx1100", "gfx1201"];
+
+/// Longer than anything here takes, so that a hang fails.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+/// Runs a test body on the real runtime, once for each machine. `module` and `name` say which test this is.
+pub(crate) fn on_runtime(machines: &[&str], module: &str, name: &str, body: impl FnOnce(&Rig)) {
+    // The test runner's names begin inside the crate.
+    let inside = module.split_once("::").map_or(module, |(_, inside)| inside);
+    let test = format!("{inside}::{name}");
+    for machine in machines {
+        match rerun(&test, Profile::Libs, &machine.parse().unwrap()).unwrap() {
+            Place::Outside => {}
+            Place::OnRuntime => return body(&Rig::new()),
+        }
+    }
+}
+
+/// An application on the real runtime.
+pub(crate) struct Rig {
+    pub(crate) application: Application,
+    pub(crate) table: *const HsaApiTable,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let table = runtime_table().unwrap();
+        // SAFETY: the runtime's own table, which `runtime_table` keeps alive to the end of the process; the tests
+        // replace no entry.
+        let application = unsafe { Application::open(table) }.unwrap();
+        Self { application, table }
+    }
+
+    pub(crate) fn gpu(&self) -> &Gpu {
+        &self.application.gpus()[0]
+    }
+
+    /// Kernels of the workload on a GPU.
+    pub(crate) fn vectors(&self, gpu: &Gpu) -> Module {
+        let code = with_symbol_table(kernels::vectors(gpu.target()).unwrap());
+        self.application.load(gpu, &code).unwrap()
+    }
+
+    /// The cheapest kernel, with the module that it lives in.
+    pub(crate) fn empty(&self) -> (Module, Kernel) {
+        let module = self.vectors(self.gpu());
+        let kernel = module.kernel("empty").unwrap();
+        (module, kernel)
+    }
+}
+
+/// ROCr looks kernels up in `.symtab`; a stripped code object has only `.dynsym`, which holds the same entries in the
+/// same layout. So the section's type is changed (ELF-64: section headers at `e_shoff`, 64 bytes each, `sh_type` at 4).
+fn with_symbol_table(code: &[u8]) -> Vec<u8> {
+    const SHT_SYMTAB: u32 = 2;
+    const SHT_DYNSYM: u32 = 11;
+    let mut code = code.to_vec();
+    let number = |at: usize, bytes: usize, code: &[u8]| {
+        code[at..at + bytes].iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte))
+    };
+    let (sections, count) = (number(40, 8, &code) as usize, number(60, 2, &code) as usize);
+    let kinds: Vec<_> = (0..count).map(|index| sections + index * 64 + 4).collect();
+    let of_kind = |kind: u32| kinds.iter().find(|at| number(**at, 4, &code) == u64::from(kind)).copied();
+    if let (None, Some(at)) = (of_kind(SHT_SYMTAB), of_kind(SHT_DYNSYM)) {
+        code[at..at + 4].copy_from_slice(&SHT_SYMTAB.to_le_bytes());
+    }
+    code
+}
+
+/// Calls an entry of the table and expects success.
+macro_rules! hsa {
+    ($rig:expr, $part:ident.$entry:ident($($argument:expr),* $(,)?)) => {{
+        // SAFETY: the table lives to the end of the process.
+        let part = unsafe { (*$rig.table).$part };
+        // SAFETY: parts live as long as the table.
+        let function = unsafe { (*part).$entry }.unwrap();
+        // SAFETY: the entry has the type of the function of its name; the test passes what it demands.
+        let status = unsafe { function($($argument),*) };
+        assert_eq!(status, hsa_sys::HSA_STATUS_SUCCESS, stringify!($entry));
+    }};
+}
+pub(crate) use hsa;
