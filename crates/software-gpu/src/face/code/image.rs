@@ -102,8 +102,11 @@ impl<'a> Image<'a> {
     }
 
     fn symbols_of(&self, parsed: &ElfFile64<'a, LittleEndian>) -> Vec<ImageSymbol> {
-        let table = parsed.dynamic_symbol_table().or_else(|| parsed.symbol_table());
-        let symbols = table.into_iter().flat_map(|table| table.symbols());
+        // ROCr looks into `.symtab` only: kernels of a stripped file have no names (seen with 7.2.4).
+        if parsed.symbol_table().is_none() {
+            tracing::warn!("a code object without .symtab has no symbols for the runtime");
+        }
+        let symbols = parsed.symbol_table().into_iter().flat_map(|table| table.symbols());
         symbols
             .filter(|symbol| {
                 symbol.is_definition() && symbol.is_global() && symbol.kind() == SymbolKind::Data

@@ -248,6 +248,8 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_signal_wait_any(
     let how = (Until::Any, timeout(timeout_hint), patience(wait_hint));
     // SAFETY: the arrays have `signal_count` elements, as the extension demands.
     let Ok((place, wanted)) = (unsafe { wait_several(signal_count, (signals, conds, values), how) }) else {
+        // ROCr 7.2.4 reads the value of signal number -1 and crashes (seen). A program that gets here will meet that.
+        tracing::warn!("hsa_amd_signal_wait_any timed out: ROCr 7.2.4 crashes at this point");
         return u32::MAX;
     };
     let met = wanted.iter().find_map(Condition::met);
