@@ -71,9 +71,9 @@ fn listing(objdump: &str, file: &str) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for line in BufReader::new(output).lines() {
         let line = line?;
-        let Some((text, raw)) = line.split_once("//") else { continue };
+        let Some((text, raw)) = line.rsplit_once("//") else { continue };
         let Some((address, code)) = raw.split_once(':') else { continue };
-        let vaddr = u64::from_str_radix(address.trim(), 16)?;
+        let Ok(vaddr) = u64::from_str_radix(address.trim(), 16) else { continue };
         // Branches have their target's symbol behind the code.
         let size =
             4 * code.split_whitespace().take_while(|word| u32::from_str_radix(word, 16).is_ok()).count();

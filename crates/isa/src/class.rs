@@ -205,7 +205,7 @@ impl InstructionClass {
 
 impl InstructionClass {
     /// Class of an opcode by its bare name, where no generation is special. Operands never complete a prefix that a
-    /// name leaves open, but for the space behind `s_setprio`.
+    /// name leaves open, but for the space behind `s_setprio` and, in pixel shaders of gfx11, `exp dual_src_blend0`.
     pub(crate) const fn of_name(name: &str) -> Self {
         if starts_with(name.as_bytes(), b"s_setprio") && name.len() == "s_setprio".len() {
             return Immediate;

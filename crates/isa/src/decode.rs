@@ -30,10 +30,8 @@ pub fn decode(target: Target, bytes: &[u8]) -> Result<Instruction, Error> {
     match prefix.format.extension {
         Extension::Sources(sources) => dwords += extra(opcode, sources, low),
         Extension::Addresses(count) => dwords += count.of(low) as u8,
-        Extension::Dual(sources, second) => {
-            let constant = has_constant(second.of(low));
-            dwords += extra(opcode, sources, low).max(u8::from(constant));
-        }
+        Extension::Dual(_, second) if has_constant(second.of(low)) => dwords += 1,
+        Extension::Dual(sources, _) => dwords += extra(opcode, sources, low),
         Extension::Pair(sources) => match pair(table, prefix, low, bytes) {
             Some(both) => (opcode, dwords) = (both, 4),
             None => dwords += extra(opcode, sources, low),
@@ -54,12 +52,18 @@ fn low_bits(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// Dwords behind the instruction: one literal at most, or one control word of DPP or SDWA.
+/// Dwords behind the instruction: its own literal, which sources can only share, else the literal or the DPP or SDWA
+/// control word that a source asks for.
 fn extra(opcode: Opcode, sources: &[Source], low: u64) -> u8 {
-    let own = u8::from(opcode.has(Traits::LITERAL)) + 2 * u8::from(opcode.has(Traits::WIDE_LITERAL));
+    if opcode.has(Traits::LITERAL) {
+        return 1;
+    }
+    if opcode.has(Traits::WIDE_LITERAL) {
+        return 2;
+    }
     let read = |number: usize| opcode.reads >> number & 1 != 0;
     let of_sources = sources.iter().enumerate().filter(|(number, _)| read(*number));
-    of_sources.map(|(_, source)| source.dwords(low)).fold(own, u8::max)
+    of_sources.map(|(_, source)| source.dwords(low)).fold(0, u8::max)
 }
 
 /// Whether the second operation of a VOPD instruction is `v_dual_fmaak_f32` or `v_dual_fmamk_f32`. Operations common

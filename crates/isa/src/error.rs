@@ -48,4 +48,22 @@ pub enum Error {
         /// Virtual address in the code object.
         vaddr: u64,
     },
+    /// AMD's code-object manager library cannot be loaded.
+    #[cfg(feature = "comgr")]
+    #[error("no usable libamd_comgr (install ROCm's comgr, or do without instruction text): {reason}")]
+    ComgrMissing {
+        /// What the loader said, for each name tried.
+        reason: String,
+    },
+    /// A function of the code-object manager library failed.
+    #[cfg(feature = "comgr")]
+    #[error("{function} failed for {target} with status {status}")]
+    Comgr {
+        /// The function.
+        function: &'static str,
+        /// `amd_comgr_status_t`.
+        status: i32,
+        /// Target of the disassembler.
+        target: Target,
+    },
 }

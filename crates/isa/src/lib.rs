@@ -7,7 +7,7 @@
 //!   allocation; an opcode that no table names still has a length and a class, since the chip ran it.
 //! * [`CodeObject`]: the load segments, kernels and symbols of an AMD GPU ELF file, with or without program headers,
 //!   section headers or metadata.
-//! * `text` (feature `comgr`): full operand text through AMD's comgr library, loaded at run time on request only.
+//! * `comgr` (a feature): full operand text through AMD's comgr library, loaded at run time on request only.
 //!
 //! It must not know traces: matching instructions with a trace is the decoder's work.
 //!
@@ -25,13 +25,19 @@
 //! assert!(last.is_some_and(|(offset, found)| offset == 8 && found.is_ok_and(|i| i.ends_program())));
 //! # Ok::<(), wavescope_isa::Error>(())
 //! ```
-#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "comgr"), forbid(unsafe_code))]
+#![deny(unsafe_code)]
 
 mod class;
 mod code_object;
+#[cfg(feature = "comgr")]
+#[expect(unsafe_code, reason = "calls a C library that is loaded at run time")]
+mod comgr;
 mod decode;
 mod encoding;
 mod error;
+#[doc(hidden)]
+pub mod harness;
 mod instruction;
 mod instructions;
 mod opcode;
@@ -40,6 +46,8 @@ mod target;
 
 pub use class::InstructionClass;
 pub use code_object::{CodeObject, Kernel, KernelDescriptor, KernelMetadata, Segment, Symbol};
+#[cfg(feature = "comgr")]
+pub use comgr::{Comgr, Disassembler};
 pub use decode::decode;
 pub use encoding::Encoding;
 pub use error::Error;

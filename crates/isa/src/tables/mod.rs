@@ -1,8 +1,7 @@
 //! One constant table per generation: formats by the first bits, opcodes by number.
 //!
 //! The rows are facts of AMD's instruction-set documents and LLVM's AMDGPU target, checked against LLVM's disassembler
-//! by `examples/compare_opcodes.rs` (every opcode, every way to lengthen it) and `examples/compare_disassembly.rs`
-//! (compiled programs).
+//! by `examples/compare_random_words.rs` and, on compiled programs, `examples/compare_disassembly.rs`.
 
 mod buffer;
 mod build;
