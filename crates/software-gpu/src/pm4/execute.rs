@@ -121,8 +121,8 @@ impl Command<'_> {
                 self.copy(op.xccs, &source, &destination, wide)?
             }
             Operation::WaitRegister { register, wait } => {
-                let value = self.read(op.xccs, &register);
-                return Ok(passes(&wait, value));
+                let each = (0..8).map(|xcc| 1 << xcc).filter(|xcc| op.xccs & xcc != 0);
+                return Ok(each.map(|xcc| self.read(xcc, &register)).all(|value| passes(&wait, value)));
             }
             Operation::WaitMemory(wait) => {
                 let value = self.stores.load(self.memory, wait.address)?;
@@ -147,7 +147,7 @@ impl Command<'_> {
         destination: &Destination,
         wide: bool,
     ) -> Result<(), CommandFault> {
-        // Every XCC of the mask runs the packet. Where they would all write one place, the lowest one's data stay.
+        // Every XCC of the mask runs the packet. Where they would all write one place, the last one's data stay.
         let (low, high) = match *source {
             Source::Register(register) => {
                 let next =
@@ -269,9 +269,9 @@ impl Command<'_> {
         }
     }
 
-    /// What the lowest XCC of the mask reads.
-    fn read(&mut self, xccs: u8, register: &Register) -> u32 {
-        let xcc = xccs.trailing_zeros() as usize & 7;
+    /// What the last XCC of the mask reads.
+    fn read(&self, xccs: u8, register: &Register) -> u32 {
+        let xcc = xccs.checked_ilog2().unwrap_or(0) as usize;
         let index = GrbmGfxIndex::decode(self.config.target.generation(), self.context.gfx_index[xcc]);
         match register.role {
             Role::GfxIndex => self.context.gfx_index[xcc],

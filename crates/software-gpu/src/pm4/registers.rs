@@ -23,24 +23,37 @@ struct Entry {
 /// All registers of a device.
 #[derive(Debug)]
 pub(crate) struct RegisterFile {
-    /// Those of the 16-bit address space, by address.
-    near: Vec<Vec<Entry>>,
-    /// Those beyond: other dies.
-    far: HashMap<u64, Vec<Entry>>,
+    /// Lists by the 16-bit address space, 0 for a register never written.
+    near: Vec<u16>,
+    /// Lists of the registers beyond: other dies.
+    far: HashMap<u64, u16>,
+    /// The first stays empty.
+    lists: Vec<Vec<Entry>>,
 }
 
 impl RegisterFile {
     const NEAR: usize = 0x1_0000;
 
     pub(crate) fn new() -> Self {
-        Self { near: vec![Vec::new(); Self::NEAR], far: HashMap::new() }
+        Self { near: vec![0; Self::NEAR], far: HashMap::new(), lists: vec![Vec::new()] }
+    }
+
+    /// The register's list, a new one if it has none. Beyond 65,535 registers, which no chip has, further ones share
+    /// the last list.
+    fn list(&mut self, address: u64) -> &mut Vec<Entry> {
+        let number = match self.near.get_mut(address as usize) {
+            Some(number) => number,
+            None => self.far.entry(address).or_default(),
+        };
+        if *number == 0 {
+            *number = u16::try_from(self.lists.len()).unwrap_or(u16::MAX);
+            self.lists.push(Vec::new());
+        }
+        &mut self.lists[usize::from(*number)]
     }
 
     pub(crate) fn write(&mut self, address: u64, selection: Selection, value: u32) {
-        let entries = match self.near.get_mut(address as usize) {
-            Some(entries) => entries,
-            None => self.far.entry(address).or_default(),
-        };
+        let entries = self.list(address);
         entries.retain_mut(|entry| {
             if covers(selection.index, entry.selection.index) {
                 entry.selection.xccs &= !selection.xccs;
@@ -54,8 +67,8 @@ impl RegisterFile {
     pub(crate) fn read(&self, address: u64, xcc: usize, index: GrbmGfxIndex) -> u32 {
         let zero = |part: Option<u8>| Some(part.unwrap_or(0));
         let one = GrbmGfxIndex { se: zero(index.se), sa: zero(index.sa), instance: zero(index.instance) };
-        let entries = self.near.get(address as usize).or_else(|| self.far.get(&address));
-        let entries = entries.map_or(&[][..], Vec::as_slice);
+        let number = self.near.get(address as usize).or_else(|| self.far.get(&address)).copied().unwrap_or(0);
+        let entries = &self.lists[usize::from(number)];
         let hits =
             |entry: &&Entry| entry.selection.xccs >> xcc & 1 != 0 && covers(entry.selection.index, one);
         entries.iter().rev().find(hits).map_or(0, |entry| entry.value)
@@ -88,7 +101,7 @@ mod tests {
         assert_eq!(file.read(0xD9C0, 1, engine(2)), 1);
         file.write(0xD9C0, ALL, 3);
         assert_eq!(file.read(0xD9C0, 1, engine(3)), 3);
-        assert_eq!(file.near[0xD9C0].len(), 1);
+        assert_eq!(file.list(0xD9C0).len(), 1);
     }
 
     #[test]

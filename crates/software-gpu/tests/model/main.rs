@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod counters;
 #[cfg(test)]
+mod mutations;
+#[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod recorded;
