@@ -38,9 +38,8 @@ fn waves(grid: [u32; 3], workgroup: [u16; 3], wave_size: u32) -> u64 {
     waves
 }
 
-#[test]
-fn sq_waves_equals_the_launch_geometry() {
-    let rig = Rig::new("gfx942", 1);
+on_both_faces! {
+fn sq_waves_equals_the_launch_geometry(rig on "gfx942") {
     let config = rig.config(0, &["SQ_WAVES", "GRBM_COUNT", "GRBM_GUI_ACTIVE"], PoolSize::default());
     let (counting, records) = rig.counting(1, &[0], always(config));
     counting.start().unwrap();
@@ -68,9 +67,7 @@ fn sq_waves_equals_the_launch_geometry() {
     assert!(records.try_recv().is_none());
 }
 
-#[test]
-fn each_record_names_its_place() {
-    let rig = Rig::new("gfx942", 1);
+fn each_record_names_its_place(rig on "gfx942") {
     let config = rig.config(0, &["SQ_WAVES"], PoolSize::default());
     let (counting, records) = rig.counting(1, &[0], always(config));
     counting.start().unwrap();
@@ -90,9 +87,7 @@ fn each_record_names_its_place() {
     assert_eq!(places, expected);
 }
 
-#[test]
-fn declined_dispatches_are_not_counted_and_the_others_are_right() {
-    let rig = Rig::new("gfx942", 1);
+fn declined_dispatches_are_not_counted_and_the_others_are_right(rig on "gfx942") {
     let config = rig.config(0, &["SQ_WAVES"], PoolSize::default());
     let (counting, records) = rig.counting(1, &[0], move |dispatch| {
         let odd = dispatch.id.0 % 2 == 1;
@@ -111,10 +106,8 @@ fn declined_dispatches_are_not_counted_and_the_others_are_right() {
     assert_eq!((summary.seen, summary.counted, summary.declined), (20, 10, 10));
 }
 
-// A batch that is much longer than the pool: the GPU waits, nothing is lost, nothing is overwritten.
-#[test]
-fn batch_longer_than_the_pool_is_counted_completely() {
-    let rig = Rig::new("gfx942", 1);
+/// A batch that is much longer than the pool: the GPU waits, nothing is lost, nothing is overwritten.
+fn batch_longer_than_the_pool_is_counted_completely(rig on "gfx942") {
     let config = rig.config(0, &["SQ_WAVES"], PoolSize(8));
     let (counting, records) = rig.counting(1, &[0], always(config));
     counting.start().unwrap();
@@ -128,9 +121,7 @@ fn batch_longer_than_the_pool_is_counted_completely() {
     assert_eq!(found, expected);
 }
 
-#[test]
-fn two_queues_of_one_agent_do_not_see_each_others_waves() {
-    let rig = Rig::new("gfx942", 1);
+fn two_queues_of_one_agent_do_not_see_each_others_waves(rig on "gfx942") {
     let config = rig.config(0, &["SQ_WAVES"], PoolSize(4));
     let (counting, records) = rig.counting(1, &[0], always(config));
     counting.start().unwrap();
@@ -154,4 +145,5 @@ fn two_queues_of_one_agent_do_not_see_each_others_waves() {
         seen += 1;
     }
     assert_eq!(seen, 400);
+}
 }

@@ -1,15 +1,19 @@
-//! An application on the software GPU with interception and counting around it. One per process: HSA's entries have no
-//! argument that says which runtime is meant, so tests take turns.
+//! An application with interception and counting around it, on two faces of the software GPU: the runtime in this
+//! process, and the real one. One per process: HSA's entries have no argument that says which runtime is meant, so
+//! tests take turns.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hsa_sys::HsaApiTable;
 use wavescope_aql_profile::{Builtin, Memory};
 use wavescope_core::{
-    Agent, ClaimTable, ContextId, Dispatch, DispatchCounters, Interception, Overflow, Records, record_stream,
+    Agent, ClaimTable, ContextId, Dispatch, DispatchCounters, Interception, Overflow, Records, Topology,
+    record_stream,
 };
 use wavescope_counting::{Choice, CounterConfig, Delivery, DispatchCounting, PoolSize, Setup};
 use wavescope_hsa_intercept::{Interceptor, Options, ProgramMemory};
+use wavescope_on_rocr::{Gpus, Place, Profile, rerun, runtime_table};
 use wavescope_software_gpu::face::{self, SoftwareRuntime};
 use wavescope_workload::{Application, Batch, Gpu, Kernel, Launch, Module, Queue, kernels};
 
@@ -23,27 +27,77 @@ pub(crate) struct Rig {
     pub(crate) application: Application,
     pub(crate) interceptor: Arc<Interceptor>,
     pub(crate) claims: Arc<ClaimTable>,
-    runtime: SoftwareRuntime,
+    topology: Topology,
+    _runtime: Option<SoftwareRuntime>,
     _turn: MutexGuard<'static, ()>,
 }
 
+/// Defines tests that hold on both faces, on a machine like `gfx942` or `gfx942-x2`.
+macro_rules! on_both_faces {
+    ($($(#[$doc:meta])* fn $name:ident($rig:ident on $machine:literal) $body:block)*) => { $(
+        $(#[$doc])*
+        mod $name {
+            use super::*;
+
+            fn check($rig: &Rig) $body
+
+            #[test]
+            fn in_process() {
+                check(&Rig::in_process($machine));
+            }
+
+            #[test]
+            fn on_rocr() {
+                Rig::on_rocr(module_path!(), $machine, check);
+            }
+        }
+    )* };
+}
+
+pub(crate) use on_both_faces;
+
 impl Rig {
-    pub(crate) fn new(target: &str, gpus: u32) -> Self {
+    /// On the runtime in this process.
+    pub(crate) fn in_process(machine: &str) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let runtime = SoftwareRuntime::start(face::Options::preset(target.parse().unwrap(), gpus)).unwrap();
-        let table = runtime.table();
+        let (target, gpus) = machine.split_once("-x").unwrap_or((machine, "1"));
+        let options = face::Options::preset(target.parse().unwrap(), gpus.parse().unwrap());
+        let runtime = SoftwareRuntime::start(options).unwrap();
+        let topology = runtime.topology().clone();
+        Self::new(runtime.table(), topology, Some(runtime), turn)
+    }
+
+    /// Runs `check` on the real runtime, in a process of its own; `module` is that of the test `on_rocr`.
+    pub(crate) fn on_rocr(module: &str, machine: &str, check: impl FnOnce(&Self)) {
+        let inside = module.split_once("::").map_or(module, |(_, inside)| inside);
+        let gpus: Gpus = machine.parse().unwrap();
+        if rerun(&format!("{inside}::on_rocr"), Profile::Libs, &gpus).unwrap() == Place::OnRuntime {
+            let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+            let topology = Topology::read(&gpus.folder().unwrap()).unwrap();
+            let table = runtime_table().unwrap().cast_mut();
+            check(&Self::new(table, topology, None, turn));
+        }
+    }
+
+    fn new(
+        table: *mut HsaApiTable,
+        topology: Topology,
+        runtime: Option<SoftwareRuntime>,
+        turn: MutexGuard<'static, ()>,
+    ) -> Self {
         // SAFETY: the runtime's own table; nobody else uses it yet.
         let interceptor =
-            unsafe { Interceptor::install(table, Some(runtime.topology()), Options::default()) }.unwrap();
+            unsafe { Interceptor::install(table, Some(&topology), Options::default()) }.unwrap();
         // SAFETY: the same table, with entries that were replaced for good.
         let application = unsafe { Application::open(table) }.unwrap();
         let load = |gpu: &Gpu| application.load(gpu, kernels::vectors(gpu.target()).unwrap()).unwrap();
         let modules = application.gpus().iter().map(load).collect();
-        Self { modules, application, interceptor, claims: Arc::new(ClaimTable::new()), runtime, _turn: turn }
+        let claims = Arc::new(ClaimTable::new());
+        Self { modules, application, interceptor, claims, topology, _runtime: runtime, _turn: turn }
     }
 
     pub(crate) fn agent(&self, index: usize) -> &Agent {
-        &self.runtime.topology().agents()[index]
+        &self.topology.agents()[index]
     }
 
     pub(crate) fn gpu(&self, index: usize) -> &Gpu {
