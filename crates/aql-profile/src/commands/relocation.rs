@@ -7,6 +7,17 @@ pub struct Commands {
     /// The dwords as they lie in memory.
     bytes: Vec<u8>,
     relocations: Vec<Relocation>,
+    /// The pairs among the relocations, made small: an instance patches hundreds of them.
+    pairs: Vec<Pair>,
+}
+
+/// A relocation of [`Form::Pair`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pair {
+    /// Byte offset in the commands.
+    at: u32,
+    buffer: u32,
+    offset: u64,
 }
 
 /// A place in the dwords that takes part of an address.
@@ -64,7 +75,14 @@ impl Commands {
     /// Joins dwords and the places that take addresses.
     pub(crate) fn new(dwords: Vec<u32>, relocations: Vec<Relocation>) -> Self {
         let bytes = dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect();
-        Self { dwords, bytes, relocations }
+        let pairs = relocations.iter().filter(|relocation| relocation.form == Form::Pair);
+        let pairs = pairs.map(|relocation| Pair {
+            at: relocation.dword * 4,
+            buffer: relocation.buffer.into(),
+            offset: relocation.offset,
+        });
+        let pairs = pairs.collect();
+        Self { dwords, bytes, relocations, pairs }
     }
 
     /// Puts the commands into `out` (which is cleared first) as they lie in memory, for buffers at `bases`. A
@@ -72,26 +90,24 @@ impl Commands {
     pub fn resolve(&self, bases: &[u64], out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.bytes);
-        for relocation in &self.relocations {
-            let base = bases.get(usize::from(relocation.buffer)).copied().unwrap_or(0);
-            relocation.patch(base.wrapping_add(relocation.offset), out);
+        let base = |buffer: usize| bases.get(buffer).copied().unwrap_or(0);
+        for pair in &self.pairs {
+            put(out, pair.at as usize, base(pair.buffer as usize).wrapping_add(pair.offset).to_le_bytes());
         }
-    }
-}
-
-impl Relocation {
-    fn patch(&self, address: u64, bytes: &mut [u8]) {
-        let at = self.dword as usize * 4;
-        match self.form {
-            Form::Pair => put(bytes, at, address.to_le_bytes()),
-            form => put(bytes, at, form.first_dword(address).to_le_bytes()),
+        if self.pairs.len() == self.relocations.len() {
+            return;
+        }
+        for relocation in self.relocations.iter().filter(|relocation| relocation.form != Form::Pair) {
+            let address = base(relocation.buffer.into()).wrapping_add(relocation.offset);
+            let dword = relocation.form.first_dword(address);
+            put(out, relocation.dword as usize * 4, dword.to_le_bytes());
         }
     }
 }
 
 fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
-    if let Some(place) = bytes.get_mut(at..at + N) {
-        place.copy_from_slice(&value);
+    if let Some(place) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *place = value;
     }
 }
 
