@@ -32,28 +32,31 @@ impl Owner {
     }
 
     pub(super) fn unhook(&mut self, context: ContextId, reply: Done, effects: &mut Vec<Effect>) {
-        match self.contexts.get_mut(&context) {
-            Some(entry) => entry.unhooking.push(reply),
-            None => {
-                let error = Error::NotRegistered { context, agent: self.agent };
-                return answer(Some(reply), Err(error), effects);
-            }
+        if !self.contexts.contains_key(&context) {
+            let error = Error::NotRegistered { context, agent: self.agent };
+            return answer(Some(reply), Err(error), effects);
         }
+        self.unhooks.push((context, reply));
         self.stop_device_traces(|trace| trace.context == context, effects);
     }
 
     /// Answers unhooks of contexts that have nothing in flight any more.
     pub(super) fn settle_unhooks(&mut self, effects: &mut Vec<Effect>) {
         let forgets_drain = fault::is(Fault::UnhookBeforeDrained);
-        for (&context, entry) in &mut self.contexts {
-            let is_busy =
-                !entry.queues.is_empty() || self.traces.iter().any(|trace| trace.id.context == context);
-            if entry.unhooking.is_empty() || (is_busy && !forgets_drain) {
-                continue;
-            }
+        let unhooks = std::mem::take(&mut self.unhooks).into_iter();
+        let ready = |(context, _): &(ContextId, Done)| !self.is_busy(*context) || forgets_drain;
+        let (ready, waiting) = unhooks.partition::<Vec<_>, _>(ready);
+        self.unhooks = waiting;
+        for (context, reply) in ready {
             self.claim.take_if(|holder| *holder == context);
-            entry.unhooking.drain(..).for_each(|reply| answer(Some(reply), Ok(()), effects));
+            answer(Some(reply), Ok(()), effects);
         }
+    }
+
+    /// Whether traces of a context are in progress, or a queue that carried some has not drained.
+    fn is_busy(&self, context: ContextId) -> bool {
+        let has_queues = self.contexts.get(&context).is_some_and(|entry| !entry.queues.is_empty());
+        has_queues || self.traces_of(context) > 0
     }
 
     pub(super) fn shutdown(
@@ -133,8 +136,7 @@ impl Owner {
 
     pub(super) fn settle_timer(&mut self, progress: bool, effects: &mut Vec<Effect>) {
         let is_closing = matches!(&self.ending, Ending::Closing { replies, .. } if !replies.is_empty());
-        let unhooks = self.contexts.values().any(|entry| !entry.unhooking.is_empty());
-        let waits = is_closing || unhooks || self.submissions.is_in_flight();
+        let waits = is_closing || !self.unhooks.is_empty() || self.submissions.is_in_flight();
         if waits && (progress || !self.timer_runs) {
             effects.push(Effect::ArmTimer);
         } else if !waits && self.timer_runs {
@@ -153,14 +155,12 @@ impl Owner {
         if !self.is_open() {
             self.abandon_traces(effects);
         }
-        for (&context, entry) in &mut self.contexts {
-            let in_flight = self.traces.iter().filter(|trace| trace.id.context == context).count();
-            if in_flight == 0 && entry.queues.is_empty() {
-                continue; // settled as usual
-            }
-            for reply in entry.unhooking.drain(..) {
-                let (agent, waited) = (self.agent, self.patience);
+        for (context, reply) in std::mem::take(&mut self.unhooks) {
+            if self.is_busy(context) {
+                let (agent, in_flight, waited) = (self.agent, self.traces_of(context), self.patience);
                 answer(Some(reply), Err(Error::DrainTimedOut { context, agent, in_flight, waited }), effects);
+            } else {
+                self.unhooks.push((context, reply)); // answered as usual
             }
         }
     }

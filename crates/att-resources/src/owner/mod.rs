@@ -70,6 +70,8 @@ pub struct Owner {
     acquiring: Vec<Acquiring>,
     resolving: Option<(BufferId, Reply<Result<u64, Error>>)>,
     claim: Option<ContextId>,
+    /// Contexts that wait until nothing of them is in flight.
+    unhooks: Vec<(ContextId, Done)>,
     /// Traces in progress, in the order in which they began.
     traces: Vec<Trace>,
     submissions: Submissions,
@@ -94,7 +96,6 @@ struct Context {
     client: Option<Arc<dyn TraceClient>>,
     /// Queues that carried its dispatches since they were last drained.
     queues: Vec<QueueId>,
-    unhooking: Vec<Done>,
 }
 
 /// Where the GPU did not answer and may still write the output slots.
@@ -133,6 +134,7 @@ impl Owner {
             acquiring: Vec::new(),
             resolving: None,
             claim: None,
+            unhooks: Vec::new(),
             traces: Vec::new(),
             submissions: Submissions::default(),
             silent: Silent::default(),

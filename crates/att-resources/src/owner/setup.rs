@@ -206,7 +206,7 @@ impl Owner {
 
 impl Context {
     fn new(need: Need) -> Self {
-        Self { need, leases: 0, returned_early: 0, client: None, queues: Vec::new(), unhooking: Vec::new() }
+        Self { need, leases: 0, returned_early: 0, client: None, queues: Vec::new() }
     }
 
     /// Without a lease nobody is told anything any more.
