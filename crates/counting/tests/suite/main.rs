@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod counters;
 #[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
 mod rig;
