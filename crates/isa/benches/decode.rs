@@ -20,7 +20,7 @@ fn code(target: Target) -> Vec<u8> {
 
 fn linear(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("isa/decode");
-    for target in [Target::Gfx942, Target::Gfx1100, Target::Gfx1200, Target::Gfx1250] {
+    for target in [Target::Gfx950, Target::Gfx1151, Target::Gfx1200, Target::Gfx1250] {
         let code = code(target);
         let walk = || Instructions::new(target, black_box(&code)).filter(|(_, found)| found.is_ok()).count();
         println!("{target}: {} instructions in {} bytes", walk(), code.len());

@@ -73,12 +73,19 @@ fn is_lenient(target: Target, bytes: &[u8], size: usize, text: &str) -> bool {
     let invalid = text.contains("Invalid");
     // No generation before gfx10 has literals in the 64-bit format: the assembler says so.
     let literal = target.gfxip() == 9 && top >> 10 == 0b11_0100 && size == 12;
+    // Buffer instructions take no literal for an offset.
+    let offset = target.gfxip() < 12 && matches!(top >> 10, 0b11_1000 | 0b11_1010) && size == 12;
     // The mixed-precision instructions of gfx9, where later generations have nothing or images.
     let mixed = target.gfxip() > 9 && matches!(top & 0xff80, 0xd380) && text.starts_with("v_fma_mix");
     // Signed forms of the mixed-sign dot products, told from operands.
     let dot = text.starts_with("v_dot4_i32_i8") || text.starts_with("v_dot8_i32_i4");
     // Pixel shaders only: the letters of the target complete a prefix of the stitcher's.
-    invalid || literal || mixed || dot && target.gfxip() > 10 || text.starts_with("exp dual_src_blend")
+    invalid
+        || literal
+        || offset
+        || mixed
+        || dot && target.gfxip() > 10
+        || text.starts_with("exp dual_src_blend")
 }
 
 /// What differs, or None.

@@ -52,8 +52,8 @@ fn low_bits(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// Dwords behind the instruction: its own literal, which sources can only share, else the literal or the DPP or SDWA
-/// control word that a source asks for.
+/// Dwords behind the instruction: its own literal, which sources can only share, else the control word of DPP or SDWA
+/// and the one literal that sources ask for.
 fn extra(opcode: Opcode, sources: &[Source], low: u64) -> u8 {
     if opcode.has(Traits::LITERAL) {
         return 1;
@@ -61,9 +61,14 @@ fn extra(opcode: Opcode, sources: &[Source], low: u64) -> u8 {
     if opcode.has(Traits::WIDE_LITERAL) {
         return 2;
     }
-    let read = |number: usize| opcode.reads >> number & 1 != 0;
-    let of_sources = sources.iter().enumerate().filter(|(number, _)| read(*number));
-    of_sources.map(|(_, source)| source.dwords(low)).fold(0, u8::max)
+    let (mut control, mut literal) = (0, 0);
+    for (number, source) in sources.iter().enumerate() {
+        if opcode.reads >> number & 1 != 0 {
+            control |= source.control_dwords(low);
+            literal = source.literal_dwords(low).max(literal);
+        }
+    }
+    control + literal
 }
 
 /// Whether the second operation of a VOPD instruction is `v_dual_fmaak_f32` or `v_dual_fmamk_f32`. Operations common

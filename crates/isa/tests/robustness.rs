@@ -1,5 +1,4 @@
 //! Any bytes: no panic, always onward, never more than the bytes.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

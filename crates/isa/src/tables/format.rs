@@ -54,14 +54,18 @@ impl Source {
         Self { modifiers: true, ..self }
     }
 
-    /// Dwords that this source adds behind the instruction.
-    pub(crate) const fn dwords(self, low: u64) -> u8 {
+    /// Dwords of the literal that this source brings.
+    pub(crate) const fn literal_dwords(self, low: u64) -> u8 {
         match self.field.of(low) {
             255 => 1,
             254 if self.wide_literal => 2,
-            233 | 234 | 249 | 250 if self.modifiers => 1,
             _ => 0,
         }
+    }
+
+    /// Dwords of the control word that this source brings.
+    pub(crate) const fn control_dwords(self, low: u64) -> u8 {
+        (self.modifiers && matches!(self.field.of(low), 233 | 234 | 249 | 250)) as u8
     }
 }
 
