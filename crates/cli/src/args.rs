@@ -38,6 +38,11 @@ pub(crate) enum Command {
     /// Print the tokens of a thread trace with offsets, fields and times
     #[command(after_help = "Example:\n  wavescope tokens se0.sqtt | head")]
     Tokens(TokensArgs),
+    /// Print a PM4 command buffer with register and field names
+    ///
+    /// FILE holds little-endian dwords, the same as hexadecimal text, or a recorded case of the golden packets (JSON).
+    #[command(after_help = "Example:\n  wavescope pm4 --gfx gfx942 commands.bin")]
+    Pm4(Pm4Args),
     /// List GPU agents, supported targets or counters
     #[command(
         after_help = "Examples:\n  wavescope list agents\n  wavescope list counters --gfx gfx942\n  wavescope list \
@@ -94,6 +99,16 @@ pub(crate) struct TokensArgs {
     /// Print one JSON object a token
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pm4Args {
+    /// The command buffer
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The chip that it is for; a recorded case says it itself
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) gfx: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -107,6 +107,22 @@ fn topology_folder_with_garbage_is_named_with_line_and_byte() {
 }
 
 #[test]
+fn command_buffer_with_a_cut_packet_is_printed_up_to_it_and_its_offset_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.txt");
+    // A whole SET_UCONFIG_REG of GRBM_GFX_INDEX, then the header of another.
+    fs::write(&path, "c0017900 00000200 e0000000 c0017900").unwrap();
+    let name = path.to_str().unwrap();
+    let outcome = wavescope(["pm4", "--gfx", "gfx90a", name]);
+    refused(&outcome, &[name, "dword 3"]);
+    assert!(outcome.stdout.contains("SET_UCONFIG_REG GRBM_GFX_INDEX[0c200] = e0000000"), "{outcome:?}");
+    refused(&wavescope(["pm4", name]), &[name, "--gfx"]);
+    refused(&wavescope(["pm4", "--gfx", "gfx7", name]), &["gfx7"]);
+    fs::write(&path, [1, 2, 3, 4, 5]).unwrap();
+    refused(&wavescope(["pm4", "--gfx", "gfx90a", name]), &[name, "offset 4"]);
+}
+
+#[test]
 fn wrong_arguments_are_explained_by_the_parser_with_the_same_exit_code() {
     let outcome = wavescope(["demo", "--contexts", "0"]);
     assert_eq!(outcome.code, Some(2));

@@ -3,6 +3,7 @@
 mod decode;
 mod demo;
 mod list;
+mod pm4;
 mod tokens;
 
 use crate::args::Command;
@@ -15,6 +16,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Decode(args) => decode::run(&args),
         Command::Tokens(args) => tokens::run(&args),
+        Command::Pm4(args) => pm4::run(&args),
         Command::List(args) => list::run(&args.what),
         Command::Demo(args) => demo::run(&args),
     }
