@@ -31,7 +31,7 @@ impl Machine {
         Ok(Self {
             sysroot: Sysroot::ensure(profile)?,
             topology: gpus.folder()?,
-            libraries: Libraries::build()?,
+            libraries: Libraries::up_to_date()?,
         })
     }
 

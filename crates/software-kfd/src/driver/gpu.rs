@@ -1,17 +1,19 @@
 //! One GPU: its node, the device of the model behind it, its memory's state and its doorbells.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wavescope_software_gpu::{Device, DeviceOptions};
 
-use super::address_map::{AddressMap, Range};
+use super::address_map::AddressMap;
 use super::backing::Backing;
 use super::error::Error;
 use super::host::GpuHost;
 use super::topology::Node;
+use super::watch::Watch;
 use crate::errno::Errno;
 
 /// A GPU.
@@ -34,17 +36,18 @@ impl Gpu {
     pub(super) fn new(
         node: Node,
         map: &Arc<AddressMap>,
+        watch: &Arc<Watch>,
         backing: &Backing,
         options: DeviceOptions,
     ) -> Result<Self, Error> {
         let index = node.agent.id.0 as usize;
-        let host = Arc::new(GpuHost::new(index, node.agent.gpu_id, Arc::clone(map)));
-        let device = Device::new(node.device_config()?, Arc::clone(&host) as _, options)?;
         let doorbells = Doorbells::new(backing).map_err(|Errno(number)| Error::Backing {
             call: "mmap",
             source: std::io::Error::from_raw_os_error(number),
         })?;
-        map.insert(doorbells.range(index));
+        let (map, watch) = (Arc::clone(map), Arc::clone(watch));
+        let host = Arc::new(GpuHost::new(index, node.agent.gpu_id, map, watch, doorbells.range()));
+        let device = Device::new(node.device_config()?, Arc::clone(&host) as _, options)?;
         Ok(Self { index, node, device, host, vram_used: Rc::default(), doorbells })
     }
 
@@ -77,8 +80,6 @@ pub(super) struct Doorbells {
 impl Doorbells {
     const COUNT: usize = 1024;
     const WORD_BYTES: u64 = 8;
-    /// Value of a doorbell that was never rung.
-    const PRESET: u64 = u64::MAX;
 
     fn new(backing: &Backing) -> Result<Self, Errno> {
         let bytes = Self::COUNT as u64 * Self::WORD_BYTES;
@@ -98,8 +99,9 @@ impl Doorbells {
         self.offset
     }
 
-    fn range(&self, gpu: usize) -> Range {
-        Range { base: self.address, end: self.address + self.bytes(), gpus: 1 << gpu, writable: false }
+    /// Where the driver sees them.
+    fn range(&self) -> Range<u64> {
+        self.address..self.address + self.bytes()
     }
 
     /// Takes a doorbell and presets it.
@@ -109,7 +111,7 @@ impl Doorbells {
         taken[index] = true;
         let at = index as u64 * Self::WORD_BYTES;
         let doorbell = Doorbell { index, offset: self.offset + at, address: self.address + at };
-        doorbell.word().store(Self::PRESET, Ordering::Release);
+        doorbell.word().store(Doorbell::PRESET, Ordering::Release);
         Ok(doorbell)
     }
 
@@ -130,16 +132,13 @@ pub(super) struct Doorbell {
 }
 
 impl Doorbell {
+    /// Value of a doorbell that was never rung.
+    pub(super) const PRESET: u64 = u64::MAX;
+
     /// The word itself.
     pub(super) fn word(&self) -> &'static AtomicU64 {
         // SAFETY: `Doorbells` mapped the page that `address` lies in and never unmaps it; the word is aligned, and the
         // application, too, writes it in one piece, as hardware demands.
         unsafe { AtomicU64::from_ptr(self.address as *mut u64) }
-    }
-
-    /// The last value rung, if any.
-    pub(super) fn value(&self) -> Option<u64> {
-        let value = self.word().load(Ordering::Acquire);
-        (value != Doorbells::PRESET).then_some(value)
     }
 }

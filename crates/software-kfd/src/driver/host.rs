@@ -1,6 +1,7 @@
 //! The world around one device of the model: clock, events, page tables, and where a queue's error is reported.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,6 +9,7 @@ use wavescope_software_gpu::{Access, Host, QueueFault, QueueId};
 
 use super::address_map::AddressMap;
 use super::clock;
+use super::watch::Watch;
 use crate::abi::kfd::SaveAreaHeader;
 use crate::events;
 
@@ -47,18 +49,31 @@ const READ_ONLY: u64 = 1 << 32;
 const ENGINE_RESET: u64 = 1;
 
 /// One GPU's surroundings.
-#[derive(Debug)]
 pub(super) struct GpuHost {
     gpu: usize,
     gpu_id: u32,
     map: Arc<AddressMap>,
+    watch: Arc<Watch>,
+    /// Where the driver sees the GPU's doorbells.
+    doorbells: Range<u64>,
     /// Head of the save area of each queue, through which the runtime hears of errors.
     save_areas: Mutex<HashMap<QueueId, u64>>,
 }
 
 impl GpuHost {
-    pub(super) fn new(gpu: usize, gpu_id: u32, map: Arc<AddressMap>) -> Self {
-        Self { gpu, gpu_id, map, save_areas: Mutex::default() }
+    pub(super) fn new(
+        gpu: usize,
+        gpu_id: u32,
+        map: Arc<AddressMap>,
+        watch: Arc<Watch>,
+        doorbells: Range<u64>,
+    ) -> Self {
+        Self { gpu, gpu_id, map, watch, doorbells, save_areas: Mutex::default() }
+    }
+
+    /// What watches the doorbells of idle queues.
+    pub(super) fn watch(&self) -> &Arc<Watch> {
+        &self.watch
     }
 
     /// Says where errors of `queue` are reported.
@@ -120,6 +135,7 @@ impl GpuHost {
 // to any GPU driver, which this trait lets an implementor hand on.
 unsafe impl Host for GpuHost {
     fn clock(&self) -> u64 {
+        Watch::busy();
         clock::gpu_ticks()
     }
 
@@ -129,6 +145,12 @@ unsafe impl Host for GpuHost {
     }
 
     fn memory_is_valid(&self, address: u64, bytes: u64, access: Access) -> bool {
+        if self.doorbells.contains(&address) {
+            // A consumer that asks for nothing but this has nothing to do; here it may sleep.
+            self.watch.look(doorbell_at(address));
+            return true;
+        }
+        Watch::busy();
         self.map.is_valid(self.gpu, address, bytes, access)
     }
 
@@ -138,6 +160,13 @@ unsafe impl Host for GpuHost {
             other => self.exception(queue, exception_code(other)),
         }
     }
+}
+
+/// The doorbell at an address inside the GPU's doorbells.
+fn doorbell_at(address: u64) -> &'static AtomicU64 {
+    // SAFETY: the driver mapped the doorbells and never unmaps them; words are aligned, and everybody writes them in
+    // one piece.
+    unsafe { AtomicU64::from_ptr((address & !7) as *mut u64) }
 }
 
 fn exception_code(fault: QueueFault) -> u32 {
@@ -154,6 +183,14 @@ fn exception_code(fault: QueueFault) -> u32 {
 }
 
 #[cfg(test)]
+impl GpuHost {
+    /// Surroundings in which nothing is mapped.
+    pub(super) fn for_test() -> Self {
+        Self::new(0, 2, Arc::new(AddressMap::new()), Arc::default(), 0..0)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -166,7 +203,7 @@ mod tests {
             error_event: event,
             ..SaveAreaHeader::default()
         };
-        let host = GpuHost::new(0, 2, Arc::new(AddressMap::new()));
+        let host = GpuHost::for_test();
         host.set_save_area(QueueId(5), std::ptr::from_ref(&header) as u64);
         host.queue_error(QueueId(4), QueueFault::InvalidPacket { index: 0 });
         assert_eq!(payload.load(Ordering::Relaxed), 0);

@@ -14,6 +14,7 @@ mod render;
 mod sdma;
 mod svm;
 mod topology;
+mod watch;
 
 use std::ffi::c_int;
 use std::os::fd::OwnedFd;
@@ -65,7 +66,8 @@ impl Driver {
         let options = DeviceOptions::from_environment()?;
         let backing = Rc::new(Backing::new()?);
         let map = Arc::new(AddressMap::new());
-        let gpu = |node| Gpu::new(node, &map, &backing, options.clone());
+        let watch = Arc::default();
+        let gpu = |node| Gpu::new(node, &map, &watch, &backing, options.clone());
         let gpus = nodes.into_iter().map(gpu).collect::<Result<_, _>>()?;
         Ok(Self {
             queues: Queues::default(),

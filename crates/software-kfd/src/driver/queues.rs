@@ -46,6 +46,7 @@ impl Queues {
             return Err(Errno(libc::EINVAL));
         }
         let doorbell = gpu.doorbells.take()?;
+        gpu.host.watch().open(doorbell.word());
         let kind = match args.queue_type {
             queue_type::COMPUTE_AQL => create_compute(gpu, args, doorbell),
             queue_type::SDMA | queue_type::SDMA_XGMI | queue_type::SDMA_BY_ENGINE => {
@@ -91,6 +92,7 @@ impl Queues {
         if let Kind::Compute { queue: Some(queue), .. } = &kind {
             gpus[gpu].host.forget(queue.id());
         }
+        gpus[gpu].host.watch().close(doorbell.word());
         // Waits for the consumer, which takes nothing that this thread holds.
         drop(kind);
         gpus[gpu].doorbells.release(doorbell);
@@ -105,9 +107,13 @@ impl Queues {
         match (percentage, queue.as_ref()) {
             (0, Some(running)) => {
                 gpu.host.forget(running.id());
+                gpu.host.watch().close(entry.doorbell.word());
                 *queue = None;
             }
-            (1.., None) => *queue = Some(start_compute(gpu, *config, *save_area)?),
+            (1.., None) => {
+                gpu.host.watch().open(entry.doorbell.word());
+                *queue = Some(start_compute(gpu, *config, *save_area)?);
+            }
             _ => {}
         }
         Ok(())

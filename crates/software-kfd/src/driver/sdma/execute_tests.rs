@@ -4,11 +4,10 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::*;
-use crate::driver::address_map::AddressMap;
 use crate::driver::host::GpuHost;
 
 fn memory() -> Memory {
-    Memory::new(Arc::new(GpuHost::new(0, 2, Arc::new(AddressMap::new()))))
+    Memory::new(Arc::new(GpuHost::for_test()))
 }
 
 fn address<T>(value: &mut T) -> u64 {

@@ -16,7 +16,7 @@ pub(super) struct Fault {
 }
 
 /// Memory as the engine sees it: GPU address = CPU address.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Memory {
     host: Arc<GpuHost>,
 }

@@ -46,7 +46,17 @@ impl Queue {
         let stop = Arc::new(AtomicBool::new(false));
         let layout = if config.gfx_major >= 12 { Layout::Gfx12 } else { Layout::Classic };
         let memory = Memory::new(Arc::clone(&host));
-        let engine = Engine { config, layout, memory, host, stop: Arc::clone(&stop), read: 0, waiting: None };
+        let (stopped, read) = (Arc::clone(&stop), 0);
+        let engine = Engine {
+            config,
+            layout,
+            memory,
+            host,
+            stop: stopped,
+            read,
+            seen: Doorbell::PRESET,
+            waiting: None,
+        };
         let thread = std::thread::Builder::new().name("sdma".into()).spawn(|| engine.work())?;
         Ok(Self { stop, thread: Some(thread) })
     }
@@ -77,7 +87,10 @@ impl From<Fault> for Stop {
 
 enum Step {
     Progress,
-    Nothing,
+    /// A packet waits for memory to change.
+    Waiting,
+    /// No packet.
+    Empty,
 }
 
 struct Engine {
@@ -87,6 +100,8 @@ struct Engine {
     host: Arc<GpuHost>,
     stop: Arc<AtomicBool>,
     read: u64,
+    /// The doorbell as it was last looked at.
+    seen: u64,
     /// A packet that waits, with its length.
     waiting: Option<(Packet, u64)>,
 }
@@ -96,9 +111,14 @@ impl Engine {
         let mut pause = Pause::default();
         let mut dead = false;
         while !self.stop.load(Ordering::Acquire) {
-            match if dead { Ok(Step::Nothing) } else { self.step() } {
+            match if dead { Ok(Step::Empty) } else { self.step() } {
                 Ok(Step::Progress) => pause.reset(),
-                Ok(Step::Nothing) => pause.pass(),
+                Ok(Step::Waiting) => pause.pass(),
+                Ok(Step::Empty) if pause.is_long() => {
+                    self.host.watch().sleep(self.config.doorbell.word(), self.seen);
+                    pause.reset();
+                }
+                Ok(Step::Empty) => pause.pass(),
                 Err(stop) => {
                     self.report(&stop);
                     dead = true;
@@ -113,13 +133,13 @@ impl Engine {
             Some(next) => next,
             None => match self.next()? {
                 Some(next) => next,
-                None => return Ok(Step::Nothing),
+                None => return Ok(Step::Empty),
             },
         };
         match execute(&next.0, &self.memory)? {
             Outcome::Waiting => {
                 self.waiting = Some(next);
-                Ok(Step::Nothing)
+                Ok(Step::Waiting)
             }
             Outcome::Done => {
                 self.read += next.1 * 4;
@@ -130,8 +150,9 @@ impl Engine {
     }
 
     /// The packet at the read pointer, if there is one.
-    fn next(&self) -> Result<Option<(Packet, u64)>, Stop> {
-        let written = self.config.doorbell.value().unwrap_or(0);
+    fn next(&mut self) -> Result<Option<(Packet, u64)>, Stop> {
+        self.seen = self.config.doorbell.word().load(Ordering::Acquire);
+        let written = if self.seen == Doorbell::PRESET { 0 } else { self.seen };
         if written <= self.read {
             return Ok(None);
         }
@@ -181,11 +202,15 @@ impl Pause {
     const SPINS: u32 = 1_000;
     const YIELDS: u32 = 50;
     const FIRST_SLEEP: Duration = Duration::from_micros(20);
-    /// Also what a doorbell costs at worst after a quiet time.
-    const LONGEST_SLEEP: Duration = Duration::from_millis(2);
+    const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
     fn reset(&mut self) {
         self.rounds = 0;
+    }
+
+    /// Whether spinning and yielding are over.
+    fn is_long(&self) -> bool {
+        self.rounds >= Self::SPINS + Self::YIELDS
     }
 
     fn pass(&mut self) {
@@ -194,7 +219,7 @@ impl Pause {
             None => std::hint::spin_loop(),
             Some(rounds) if rounds < Self::YIELDS => std::thread::yield_now(),
             Some(rounds) => {
-                let doublings = ((rounds - Self::YIELDS) / 4).min(7);
+                let doublings = ((rounds - Self::YIELDS) / 4).min(6);
                 std::thread::park_timeout((Self::FIRST_SLEEP * (1 << doublings)).min(Self::LONGEST_SLEEP));
             }
         }
