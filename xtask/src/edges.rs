@@ -21,6 +21,7 @@ const ROOMS: &[(&str, u8)] = &[
     ("wavescope-aql-profile", 2),
     ("wavescope-workload", 2),
     ("wavescope-software-gpu", 3),
+    ("wavescope-software-hsa", 3),
     ("wavescope-software-kfd", 3),
     ("wavescope-hsa-intercept", 3),
     ("wavescope-counting", 4),
@@ -36,6 +37,7 @@ const ROOMS: &[(&str, u8)] = &[
 /// Edges within one layer that are meant: (from, to, why).
 const SIBLINGS: &[(&str, &str, &str)] = &[
     ("wavescope-hsa", "wavescope-core", "handles over the saved table speak in the core's ids"),
+    ("wavescope-software-hsa", "wavescope-software-gpu", "C symbols over its in-process face"),
     ("wavescope-software-kfd", "wavescope-software-gpu", "a face of the same GPU, below the real runtime"),
 ];
 

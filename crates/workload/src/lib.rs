@@ -7,14 +7,13 @@
 //!
 //! It must not know who watches it: no interception, no counters, no traces, no software GPU.
 //!
-//! ```
+//! ```no_run
 //! use std::time::Duration;
-//! use wavescope_software_gpu::face::{Options, SoftwareRuntime};
 //! use wavescope_workload::{Application, Batch, Launch, kernels};
 //!
-//! let runtime = SoftwareRuntime::start(Options::preset("gfx942".parse()?, 1))?;
+//! # fn table() -> *const hsa_sys::HsaApiTable { std::ptr::null() }
 //! // SAFETY: the table of a runtime that outlives the application; nobody replaces entries meanwhile.
-//! let application = unsafe { Application::open(runtime.table()) }?;
+//! let application = unsafe { Application::open(table()) }?;
 //! let gpu = &application.gpus()[0];
 //! let module = application.load(gpu, kernels::vectors(gpu.target())?)?;
 //! let queue = application.queue(gpu, 64)?;
@@ -22,8 +21,7 @@
 //! let mut batch = Batch::new();
 //! batch.launch(Launch::new(module.kernel("empty")?, [1024, 1, 1], [256, 1, 1]));
 //! queue.submit(&batch)?.wait(Duration::from_secs(10))?;
-//! # drop((queue, module));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), wavescope_workload::Error>(())
 //! ```
 
 mod api;

@@ -1,6 +1,7 @@
 //! The runtime of the process: what `hsa_init` makes and the last `hsa_shut_down` takes away.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hsa_sys::{
     HSA_STATUS_ERROR_NOT_INITIALIZED, HSA_STATUS_ERROR_OUT_OF_RESOURCES, HSA_STATUS_ERROR_REFCOUNT_OVERFLOW,
@@ -28,6 +29,15 @@ use super::{table, tools};
 use crate::DeviceOptions;
 
 static STATE: RwLock<State> = RwLock::new(State { settings: None, references: 0, runtime: None });
+
+/// Whether this process is a forked child. The runtime's threads stayed behind, and any lock may be held for ever.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+static AT_FORK: Once = Once::new();
+
+extern "C" fn in_forked_child() {
+    FORKED.store(true, Ordering::Relaxed);
+}
 
 /// What outlives a shut-down.
 struct State {
@@ -105,12 +115,17 @@ impl SoftwareRuntime {
 impl Drop for SoftwareRuntime {
     fn drop(&mut self) {
         end();
-        write().settings = None;
+        if !FORKED.load(Ordering::Relaxed) {
+            write().settings = None;
+        }
     }
 }
 
 /// Ends the runtime whatever its count of references.
 fn end() {
+    if FORKED.load(Ordering::Relaxed) {
+        return;
+    }
     // Tools still have a whole runtime when they are told.
     tools::unload();
     let mut state = write();
@@ -124,6 +139,11 @@ fn end() {
 
 /// `hsa_init`.
 pub(super) fn init() -> Outcome {
+    AT_FORK.call_once(|| {
+        // SAFETY: the function only stores to an atomic, which is allowed in a forked child.
+        unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
+    });
+    refuse_in_forked_child()?;
     let mut state = write();
     if state.references > 0 {
         state.references =
@@ -143,6 +163,7 @@ pub(super) fn init() -> Outcome {
 
 /// `hsa_shut_down`.
 pub(super) fn shut_down() -> Outcome {
+    refuse_in_forked_child()?;
     let mut state = write();
     match state.references {
         0 => return Err(Failure(HSA_STATUS_ERROR_NOT_INITIALIZED)),
@@ -159,7 +180,13 @@ pub(super) fn shut_down() -> Outcome {
 
 /// The runtime that API entries work on.
 pub(super) fn current() -> Outcome<Arc<Runtime>> {
+    refuse_in_forked_child()?;
     read().runtime.clone().ok_or(Failure(HSA_STATUS_ERROR_NOT_INITIALIZED))
+}
+
+/// In a forked child there is no runtime, and no way to start one.
+fn refuse_in_forked_child() -> Outcome {
+    if FORKED.load(Ordering::Relaxed) { Err(Failure(HSA_STATUS_ERROR_NOT_INITIALIZED)) } else { Ok(()) }
 }
 
 /// An unusable topology or environment is an error of the machine as HSA sees it, and worth a line: the status says

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hsa_sys::*;
 use wavescope_core::GfxTarget;
+use wavescope_isa::KernelDescriptor;
 
 use super::image::{Image, ImageSymbol};
 use super::reader::{Reader, Storage};
@@ -144,10 +145,9 @@ impl Loaded {
     }
 
     fn symbol(&self, symbol: &ImageSymbol, handle: u64) -> Symbol {
-        let kind = match &symbol.descriptor {
-            Some(descriptor) => kernel(descriptor),
-            None => SymbolKind::Variable { bytes: symbol.bytes, is_const: symbol.is_const },
-        };
+        let kernel = symbol.descriptor.as_ref().and_then(|descriptor| kernel(descriptor));
+        let variable = SymbolKind::Variable { bytes: symbol.bytes, is_const: symbol.is_const };
+        let kind = kernel.unwrap_or(variable);
         let address = self.delta.wrapping_add(symbol.address);
         Symbol { handle, name: symbol.name.clone(), address, kind, agent: self.agent }
     }
@@ -161,16 +161,15 @@ impl Drop for Loaded {
     }
 }
 
-/// Reads a kernel descriptor (LLVM AMDGPU usage guide, "Kernel Descriptor": LDS at byte 0, scratch at 4, arguments at 8,
-/// properties at 56 with the dynamic stack in bit 11).
-fn kernel(descriptor: &[u8; 64]) -> SymbolKind {
-    let word = |at: usize| {
-        u32::from_le_bytes([descriptor[at], descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]])
-    };
-    SymbolKind::Kernel {
-        group_bytes: word(0),
-        private_bytes: word(4),
-        kernarg_bytes: word(8),
-        dynamic_stack: word(56) & 1 << 11 != 0,
-    }
+/// What a kernel's descriptor says; `None` if it is none.
+fn kernel(descriptor: &[u8]) -> Option<SymbolKind> {
+    /// `ENABLE_DYNAMIC_STACK` of the code properties (LLVM AMDGPU usage guide, "Kernel Descriptor").
+    const DYNAMIC_STACK: u16 = 1 << 11;
+    let descriptor = KernelDescriptor::new(descriptor)?;
+    Some(SymbolKind::Kernel {
+        group_bytes: descriptor.group_bytes(),
+        private_bytes: descriptor.private_bytes(),
+        kernarg_bytes: descriptor.kernarg_bytes(),
+        dynamic_stack: descriptor.code_properties() & DYNAMIC_STACK != 0,
+    })
 }

@@ -10,6 +10,7 @@ use crate::face::error::{Failure, Outcome, status};
 use crate::face::hardware_queue::{OnError, Request};
 use crate::face::out::{array, put, put_bytes};
 use crate::face::queue_block::{read_index, write_index};
+use crate::face::queue_table::OnSystemEvent;
 use crate::face::runtime::current;
 
 /// Error callback of a queue as C passes it.
@@ -205,5 +206,16 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_cu_get_mask(
             // SAFETY: one word per 32 bits, as the extension demands.
             unsafe { put(cu_mask.wrapping_add(index), word(index)) }
         })
+    }))
+}
+
+pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_register_system_event_handler(
+    callback: hsa_amd_system_event_callback_t,
+    data: *mut c_void,
+) -> hsa_status_t {
+    status(current().and_then(|runtime| {
+        let function = callback.ok_or(Failure::ARGUMENT)?;
+        runtime.queues.add_system_handler(OnSystemEvent { function, data });
+        Ok(())
     }))
 }

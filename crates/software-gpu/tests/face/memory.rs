@@ -1,6 +1,7 @@
 //! Memory: pools, access rights, locked memory, copies.
 
 use std::ffi::c_void;
+use std::sync::mpsc;
 
 use hsa_sys::*;
 use wavescope_workload::{Batch, Launch, kernels};
@@ -51,16 +52,31 @@ fn device_memory_is_as_large_as_the_chip_s_and_no_larger() {
 }
 
 #[test]
-fn kernel_arguments_without_access_for_the_gpu_are_a_memory_fault() {
+fn kernel_in_unmapped_memory_is_a_memory_fault_that_everybody_hears_of() {
+    unsafe extern "C-unwind" fn heard(event: *const hsa_amd_event_t, sender: *mut c_void) -> hsa_status_t {
+        // SAFETY: the event lives during the call.
+        let event = unsafe { &*event };
+        // SAFETY: memory faults are the only events of this runtime.
+        let fault = unsafe { event.anon_union.memory_fault };
+        // SAFETY: the sender below, which outlives the runtime's use of it.
+        let sender = unsafe { &*sender.cast::<mpsc::Sender<(hsa_agent_t, u64)>>() };
+        sender.send((fault.agent, fault.virtual_address)).unwrap();
+        HSA_STATUS_SUCCESS
+    }
+    let (sender, faults) = mpsc::channel::<(hsa_agent_t, u64)>();
     let rig = Rig::new();
+    let data = (&raw const sender).cast_mut().cast();
+    hsa!(rig.table(), amd_ext_.hsa_amd_register_system_event_handler_fn(Some(heard), data));
     let module = rig.application.load(rig.gpu(), kernels::vectors("gfx942").unwrap()).unwrap();
     let queue = rig.application.queue(rig.gpu(), 64).unwrap();
-    // A packet whose kernel object lies in memory that nobody allocated.
     let mut kernel = module.kernel("empty").unwrap();
     kernel.object = 0x10_0000;
     let mut batch = Batch::new();
     batch.launch(Launch::new(kernel, [64, 1, 1], [64, 1, 1]));
     let submission = queue.submit(&batch).unwrap();
+    let (agent, address) = faults.recv_timeout(SOON).unwrap();
+    assert_eq!(agent, rig.gpu().agent());
+    assert!((0x10_0000..0x10_0040).contains(&address), "{address:#x}");
     let start = std::time::Instant::now();
     while queue.health().is_ok() {
         assert!(start.elapsed() < SOON, "the error never reached the application");

@@ -240,6 +240,26 @@ fn overflow_waits_without_blocking_the_thread_that_rang() {
 }
 
 #[test]
+fn packets_that_just_do_not_fit_leave_those_before_them_alone() {
+    let rig = Rig::new();
+    let pass = hook(|packets, _, write| write(packets));
+    // Around the limit of a ring of 64 with the gate and a place for the retry point: 62 fit behind the gate.
+    for second in 5..=12 {
+        let gate = rig.application.signal(1).unwrap();
+        let done = rig.application.signal(55 + second).unwrap();
+        let queue = Intercepted::new(&rig, 64);
+        queue.register(&pass);
+        queue.submit(&[gated(&gate, None)]);
+        queue.submit(&vec![barrier(Some(&done)); 55]);
+        queue.submit(&vec![barrier(Some(&done)); second as usize]);
+        let early = done.wait_below(55 + second, std::time::Duration::from_millis(1));
+        assert!(early.is_err(), "a packet ran before the gate opened, {second} behind");
+        gate.store(0).unwrap();
+        assert_eq!(done.wait_below(1, SOON).unwrap(), 0, "{second} behind");
+    }
+}
+
+#[test]
 fn doorbell_inside_a_handler_is_left_to_the_event_thread() {
     let rig = Rig::new();
     let threads = Mutex::new(Vec::new());

@@ -136,3 +136,25 @@ fn wrong_handles_are_named_by_their_status() {
         HSA_STATUS_ERROR_INVALID_ARGUMENT
     );
 }
+
+#[test]
+fn forked_child_gets_an_error_and_no_hang() {
+    let rig = Rig::new();
+    let table = rig.table();
+    // SAFETY: the child makes two calls that touch one atomic each, and ends without unwinding or destructors.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let mut now = 0_u64;
+        let attribute = HSA_SYSTEM_INFO_TIMESTAMP;
+        let info = hsa!(table, core_.hsa_system_get_info_fn(attribute, (&raw mut now).cast()));
+        let init = hsa!(table, core_.hsa_init_fn());
+        let refused = [info, init].iter().all(|&status| status == HSA_STATUS_ERROR_NOT_INITIALIZED);
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(if refused { 0 } else { 1 }) };
+    }
+    let mut status = -1;
+    // SAFETY: the child of this test, and a live integer.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child's calls were not refused");
+    rig.application.timestamp_ns().unwrap();
+}
