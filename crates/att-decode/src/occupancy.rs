@@ -1,34 +1,60 @@
 //! Starts and ends of waves on the whole shader engine, and which waves run now.
 
 use crate::emit::{BLOCK, Emitter};
+use crate::options::Options;
 use crate::program::CodeObjects;
 use crate::record::{Occupancy, Pc, Record, RecordKind};
 
+/// What becomes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Kept,
+    Sent,
+    Dropped,
+}
+
 /// Occupancy records of a chunk that wait to be handed over.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct OccupancyLog {
+    mode: Mode,
     stored: Vec<Occupancy>,
     /// Starts of waves whose start the stream does not have. They go in front of everything, the latest first.
     in_front: Vec<Occupancy>,
 }
 
 impl OccupancyLog {
+    pub(crate) fn new(options: &Options) -> Self {
+        let mode = match options.records.contains(RecordKind::Occupancy) {
+            false => Mode::Dropped,
+            true if options.immediate.contains(RecordKind::Occupancy) => Mode::Sent,
+            true => Mode::Kept,
+        };
+        OccupancyLog { mode, stored: Vec::new(), in_front: Vec::new() }
+    }
+
     /// Adds a record.
     #[inline]
     pub(crate) fn push(&mut self, record: Occupancy, code: &CodeObjects, emitter: &mut Emitter<'_>) {
-        if emitter.is_immediate(RecordKind::Occupancy) {
-            emitter.emit(Record::Occupancy(&[late(record, code)]));
-        } else if emitter.wants(RecordKind::Occupancy) {
+        if self.mode == Mode::Kept {
             self.stored.push(record);
+        } else {
+            self.send(record, code, emitter);
+        }
+    }
+
+    #[cold]
+    fn send(&mut self, record: Occupancy, code: &CodeObjects, emitter: &mut Emitter<'_>) {
+        if self.mode == Mode::Sent {
+            emitter.emit(Record::Occupancy(&[late(record, code)]));
         }
     }
 
     /// Adds the start of a wave that was running before the stream began.
     pub(crate) fn push_in_front(&mut self, record: Occupancy, code: &CodeObjects, emitter: &mut Emitter<'_>) {
-        if emitter.is_immediate(RecordKind::Occupancy) {
-            emitter.emit(Record::Occupancy(&[late(record, code)]));
-        } else if emitter.wants(RecordKind::Occupancy) {
+        if self.mode == Mode::Kept {
             self.in_front.push(record);
+        } else {
+            self.send(record, code, emitter);
         }
     }
 
@@ -47,8 +73,10 @@ impl OccupancyLog {
         if self.stored.is_empty() {
             return;
         }
-        for record in &mut self.stored {
-            *record = late(*record, code);
+        if code.can_resolve_late() {
+            for record in &mut self.stored {
+                *record = late(*record, code);
+            }
         }
         emitter.emit(Record::Occupancy(&self.stored));
         self.stored.clear();
@@ -63,39 +91,53 @@ fn late(mut record: Occupancy, code: &CodeObjects) -> Occupancy {
     record
 }
 
-/// A map from wave place to the entry of the wave that runs there. Places are small numbers.
+/// Places that a [`Running`] tells apart.
+const PLACES: usize = 1 << 12;
+
+/// A map from wave place to the entry of the wave that runs there. Places are numbers below 4096.
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
-    bits: Vec<u64>,
-    entries: Vec<Pc>,
+    bits: Box<[u64; PLACES / 64]>,
+    /// Address and code object of each entry.
+    entries: Box<[[u64; 2]; PLACES]>,
+}
+
+impl Default for Running {
+    fn default() -> Self {
+        Running { bits: Box::new([0; PLACES / 64]), entries: zeroed() }
+    }
+}
+
+/// A table of zeros that is never on the stack.
+fn zeroed<T: Copy + Default, const N: usize>() -> Box<[T; N]> {
+    match vec![T::default(); N].into_boxed_slice().try_into() {
+        Ok(table) => table,
+        Err(_) => unreachable!("the slice has N entries"),
+    }
 }
 
 impl Running {
-    /// An empty map of `places` places.
-    pub(crate) fn new(places: usize) -> Self {
-        Running { bits: vec![0; places.div_ceil(64)], entries: vec![Pc::INVALID; places] }
-    }
-
-    #[inline]
+    #[inline(always)]
     pub(crate) fn contains(&self, place: usize) -> bool {
-        self.bits[place / 64] >> (place % 64) & 1 == 1
+        self.bits[place / 64 % (PLACES / 64)] >> (place % 64) & 1 == 1
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, place: usize, entry: Pc) {
-        self.bits[place / 64] |= 1 << (place % 64);
-        self.entries[place] = entry;
+        self.bits[place / 64 % (PLACES / 64)] |= 1 << (place % 64);
+        self.entries[place % PLACES] = [entry.address, entry.code_object_id];
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, place: usize) -> Option<Pc> {
-        self.contains(place).then(|| self.entries[place])
+        let [address, code_object_id] = self.entries[place % PLACES];
+        self.contains(place).then_some(Pc { address, code_object_id })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, place: usize) -> Option<Pc> {
         let entry = self.get(place)?;
-        self.bits[place / 64] &= !(1 << (place % 64));
+        self.bits[place / 64 % (PLACES / 64)] &= !(1 << (place % 64));
         Some(entry)
     }
 }

@@ -61,16 +61,13 @@ impl Place {
         (self.cu as usize) << 6 | (self.simd as usize) << 4 | self.slot as usize
     }
 
-    /// Number of different indices.
-    const COUNT: usize = 1 << 10;
-
     fn occupancy(self, start: bool, pc: Pc, time: i64, tags: OccupancyTags) -> Occupancy {
         Occupancy::new(start, pc, time, (self.cu, self.simd, self.slot), tags)
     }
 }
 
 /// Tags of every record that has no queue.
-const NO_QUEUE: OccupancyTags = OccupancyTags { me: 0, pipe: 0, is_ext: true, workgroup: 0, cluster: 0 };
+const NO_QUEUE: OccupancyTags = OccupancyTags::of_queue(0, 0).extended(0);
 
 /// Decoder of one gfx9 chunk.
 #[derive(Debug)]
@@ -112,9 +109,9 @@ impl Gfx9Decoder {
             is_double_buffered: bits(header, 32, 33) == 1,
             waves: vec![Gfx9Wave::new(); SIMDS * SLOTS],
             is_live: [false; SIMDS * SLOTS],
-            running: Running::new(Place::COUNT),
+            running: Running::default(),
             program: Program::with_limit(options.limits.code_objects),
-            occupancy: OccupancyLog::default(),
+            occupancy: OccupancyLog::new(options),
             shader_data: Block::new(RecordKind::ShaderData, |words| Record::ShaderData(words)),
             realtime: Block::new(RecordKind::Realtime, |samples| Record::Realtime(samples)),
             perf: PerfLog::default(),
@@ -270,7 +267,7 @@ impl Gfx9Decoder {
             return;
         }
         if !self.running.contains(place.index()) {
-            let tags = OccupancyTags { me, pipe, is_ext: true, workgroup, cluster: 0 };
+            let tags = OccupancyTags::of_queue(me, pipe).extended(workgroup);
             let start = place.occupancy(true, entry, time, tags);
             self.occupancy.push(start, &self.program.code, &mut out.emitter);
         }
@@ -293,7 +290,7 @@ impl Gfx9Decoder {
             self.deliver(place.simd, place.slot, out);
         }
         if let Some(entry) = self.running.remove(place.index()) {
-            let entry = if entry.address == 0 { entry } else { self.program.code.resolve_late(entry) };
+            let entry = self.program.code.resolve_end(entry);
             let end = place.occupancy(false, entry, time, NO_QUEUE);
             self.occupancy.push(end, &self.program.code, &mut out.emitter);
         } else if !self.is_lossy {
@@ -320,7 +317,7 @@ impl Gfx9Decoder {
         const PARTIAL_FLUSH: u32 = 7;
         let queue = queue(raw);
         let (register, data) = (ComputeRegister(bits(raw, 9, 16) as u16), bits(raw, 16, 48) as u32);
-        self.program.registers.write(register, data, queue);
+        self.program.write(register, data, queue);
         match register {
             ComputeRegister::DISPATCH_INITIATOR if data & 1 == 1 => {
                 out.emitter.emit(Record::Dispatch(self.program.dispatch(time, queue, GFX9_AS_VERSION)));
@@ -351,7 +348,7 @@ impl Gfx9Decoder {
     }
 
     fn marker_word(&mut self, data: u32, queue: Queue, time: i64, out: &mut Outside<'_>) {
-        let word = self.program.user_data.marker_word(data, queue, &mut self.program.code);
+        let word = self.program.marker_word(data, queue);
         let (kind, id) = match word {
             Word::Loaded { id, address, size } => {
                 out.source.code_object_loaded(id, address, size);

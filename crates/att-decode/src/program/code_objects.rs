@@ -94,6 +94,18 @@ impl CodeObjects {
         self.loaded.resolve(address).unwrap_or(Pc { address, code_object_id: 0 })
     }
 
+    /// Whether looking up late can find anything.
+    #[inline(always)]
+    pub(crate) fn can_resolve_late(&self) -> bool {
+        !self.from_start.0.is_empty()
+    }
+
+    /// The entry of a wave that ends. One at address 0 stays as it is.
+    #[inline(always)]
+    pub(crate) fn resolve_end(&self, entry: Pc) -> Pc {
+        if self.can_resolve_late() && entry.address != 0 { self.resolve_late(entry) } else { entry }
+    }
+
     /// Looks an absolute program counter up among the code objects loaded before the trace began. The words that
     /// announce them come somewhere in the stream, so this is done as late as possible.
     pub(crate) fn resolve_late(&self, pc: Pc) -> Pc {

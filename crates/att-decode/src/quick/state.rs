@@ -59,7 +59,7 @@ impl ScanState {
         let queue = Queue::new(bits(raw, 9, 11) as u8, bits(raw, 7, 9) as u8);
         if bits(raw, 15, 16) == 1 {
             let register = ComputeRegister(bits(raw, 16, 32) as u16);
-            self.program.registers.write(register, (raw >> 32) as u32, queue);
+            self.program.write(register, (raw >> 32) as u32, queue);
         } else {
             self.marker(raw, queue);
         }
@@ -67,8 +67,7 @@ impl ScanState {
 
     fn marker(&mut self, raw: u64, queue: Queue) {
         if bits(raw, 16, 32) as u16 == MARKER_REGISTER {
-            let Program { user_data, code, .. } = &mut self.program;
-            user_data.marker_word((raw >> 32) as u32, queue, code);
+            self.program.marker_word((raw >> 32) as u32, queue);
         }
     }
 
@@ -76,7 +75,7 @@ impl ScanState {
         let (register, data) =
             (ComputeRegister(bits(token.raw, 9, 16) as u16), bits(token.raw, 16, 48) as u32);
         let queue = gfx9_queue(token.raw);
-        self.program.registers.write(register, data, queue);
+        self.program.write(register, data, queue);
         match register {
             ComputeRegister::DISPATCH_INITIATOR if data & 1 == 1 => self.dispatch(format, queue, token),
             ComputeRegister::GFX9_EVENT if data == 7 => {

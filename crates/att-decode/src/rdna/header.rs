@@ -1,7 +1,7 @@
 //! The HEADER token: version, target and settings.
 
 use super::codes::{Codes, codes};
-use super::layout::{Layout, layout};
+use super::layout::{Layout, Place, layout};
 use crate::bits::bits;
 
 /// Settings of the latest HEADER token.
@@ -13,10 +13,8 @@ pub(crate) struct Header {
     pub(crate) layout: &'static Layout,
     /// What INST codes mean.
     pub(crate) codes: &'static Codes,
-    /// Shader array · 128 + WGP whose waves are traced in detail.
-    pub(crate) target_location: u8,
-    /// SIMD whose waves are traced in detail.
-    pub(crate) target_simd: u8,
+    /// Shader array, WGP and SIMD whose waves are traced in detail.
+    pub(crate) target: Place,
     /// Cycles of a double-precision instruction.
     pub(crate) double_rate: i64,
     /// Factor of derated double-precision instructions.
@@ -35,8 +33,7 @@ impl Default for Header {
             version: 0,
             layout: layout(0),
             codes: codes(0),
-            target_location: 0,
-            target_simd: 0,
+            target: Place { unit: 0, slot: 0 },
             double_rate: 1,
             derate: 1,
             trans2: 0,
@@ -53,8 +50,8 @@ impl Header {
         self.version = version;
         self.layout = layout(version);
         self.codes = codes(version);
-        self.target_simd = bits(raw, 13, 15) as u8;
-        self.target_location = (bits(raw, 19, 20) << 7) as u8 | self.layout.header_wgp.byte(raw);
+        let (sa, simd) = (bits(raw, 19, 20) as u8, bits(raw, 13, 15) as u8);
+        self.target.unit = Place::unit_of(sa, self.layout.header_wgp.byte(raw), simd);
         if version >= 4 {
             self.is_double_buffered = bits(raw, 43, 44) == 1;
         }

@@ -5,43 +5,31 @@
 
 use crate::bits::Field;
 
-/// Fields that say where a wave is.
+/// Fields that say where a wave is: shader array, SIMD and WGP side by side, and the slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlaceFields {
-    sa: Field,
-    simd: Field,
-    wgp: Field,
+    unit: Field,
     slot: Field,
 }
 
 impl PlaceFields {
-    /// All four fields from the position of each; the WGP is `wgp_bits` wide.
-    const fn at(sa: u8, simd: u8, wgp: u8, wgp_bits: u8, slot: u8) -> Self {
-        PlaceFields {
-            sa: Field::new(sa, sa + 1),
-            simd: Field::new(simd, simd + 2),
-            wgp: Field::new(wgp, wgp + wgp_bits),
-            slot: Field::new(slot, slot + 5),
-        }
+    /// Shader array (one bit), SIMD (two) and WGP (`wgp_bits`) from bit `unit` on, and the slot from bit `slot` on.
+    const fn at(unit: u8, wgp_bits: u8, slot: u8) -> Self {
+        PlaceFields { unit: Field::new(unit, unit + 3 + wgp_bits), slot: Field::new(slot, slot + 5) }
     }
 
     /// The place a token names.
     #[inline(always)]
     pub(crate) const fn get(&self, raw: u64) -> Place {
-        Place {
-            location: self.sa.byte(raw) << 7 | self.wgp.byte(raw),
-            simd: self.simd.byte(raw),
-            slot: self.slot.byte(raw),
-        }
+        Place { unit: self.unit.byte(raw), slot: self.slot.byte(raw) }
     }
 }
 
 /// Where a wave is on the shader engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Shader array · 128 + WGP.
-    pub(crate) location: u8,
-    pub(crate) simd: u8,
+    /// Shader array in bit 0, SIMD in bits 1 and 2, WGP above, as tokens have them.
+    pub(crate) unit: u8,
     pub(crate) slot: u8,
 }
 
@@ -49,13 +37,27 @@ impl Place {
     /// Number of different indices.
     pub(crate) const COUNT: usize = 1 << 12;
 
-    /// A small number per place: WGPs count to 16 at most.
+    /// A small number per place: units have seven bits, slots five.
     #[inline(always)]
     pub(crate) const fn index(self) -> usize {
-        (self.location as usize >> 7) << 11
-            | (self.location as usize & 15) << 7
-            | (self.simd as usize & 3) << 5
-            | self.slot as usize & 31
+        self.unit as usize & 0x7f | (self.slot as usize & 0x1f) << 7
+    }
+
+    /// The unit of a shader array, WGP and SIMD.
+    pub(crate) const fn unit_of(sa: u8, wgp: u8, simd: u8) -> u8 {
+        sa & 1 | (simd & 3) << 1 | wgp << 3
+    }
+
+    /// Shader array · 128 + WGP.
+    #[inline(always)]
+    pub(crate) const fn location(self) -> u8 {
+        self.unit << 7 | self.unit >> 3
+    }
+
+    /// The SIMD.
+    #[inline(always)]
+    pub(crate) const fn simd(self) -> u8 {
+        self.unit >> 1 & 3
     }
 }
 
@@ -91,31 +93,31 @@ pub(crate) const VALU_SLOT: Field = Field::new(7, 12);
 /// Waves of IMMEDIATE and WAVE_READY.
 pub(crate) const WAVE_MASK: Field = Field::new(8, 24);
 
-const GFX10_START: PlaceFields = PlaceFields::at(7, 8, 10, 3, 13);
-const GFX12_START: PlaceFields = PlaceFields::at(7, 8, 10, 4, 15);
-const GFX12_SHADER_DATA: PlaceFields = PlaceFields::at(10, 11, 13, 4, 17);
+const GFX10_START: PlaceFields = PlaceFields::at(7, 3, 13);
+const GFX12_START: PlaceFields = PlaceFields::at(7, 4, 15);
+const GFX12_SHADER_DATA: PlaceFields = PlaceFields::at(10, 4, 17);
 
-static GFX10: Layout = Layout {
+pub(super) static GFX10: Layout = Layout {
     start: GFX10_START,
     start_pipe: Field::new(21, 23),
     start_me: Field::new(23, 24),
     has_extended_start: false,
-    end: PlaceFields::at(8, 9, 11, 3, 15),
+    end: PlaceFields::at(8, 3, 15),
     inst_slot: Field::new(8, 13),
     inst_code: Field::new(13, 20),
     imm_slot: Field::new(7, 12),
-    shader_data: PlaceFields::at(8, 9, 11, 3, 15),
+    shader_data: PlaceFields::at(8, 3, 15),
     shader_word: 20,
     has_privilege: false,
     header_wgp: Field::new(15, 18),
 };
 
-static GFX12: Layout = Layout {
+pub(super) static GFX12: Layout = Layout {
     start: GFX12_START,
     start_pipe: Field::new(20, 22),
     start_me: Field::new(22, 23),
     has_extended_start: true,
-    end: PlaceFields::at(8, 9, 11, 4, 15),
+    end: PlaceFields::at(8, 4, 15),
     inst_slot: Field::new(7, 12),
     inst_code: Field::new(12, 20),
     imm_slot: Field::new(7, 12),
@@ -125,12 +127,12 @@ static GFX12: Layout = Layout {
     header_wgp: Field::new(15, 18),
 };
 
-static GFX1250: Layout = Layout {
+pub(super) static GFX1250: Layout = Layout {
     start: GFX12_START,
     start_pipe: Field::new(20, 22),
     start_me: Field::new(22, 23),
     has_extended_start: true,
-    end: PlaceFields::at(10, 11, 13, 4, 17),
+    end: PlaceFields::at(10, 4, 17),
     inst_slot: Field::new(7, 12),
     inst_code: Field::new(12, 21),
     imm_slot: Field::new(10, 15),
@@ -154,16 +156,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_has_an_index_of_its_own() {
+    fn every_place_has_an_index_of_its_own_and_is_read_back() {
         let mut seen = vec![false; Place::COUNT];
-        for location in (0..16).chain(128..144) {
-            for simd in 0..4 {
-                for slot in 0..32 {
-                    let index = Place { location, simd, slot }.index();
-                    assert!(!std::mem::replace(&mut seen[index], true), "{location} {simd} {slot}");
-                }
+        for (sa, wgp) in (0..2).flat_map(|sa| (0..16).map(move |wgp| (sa, wgp))) {
+            for (simd, slot) in (0..4).flat_map(|simd| (0..32).map(move |slot| (simd, slot))) {
+                let place = Place { unit: Place::unit_of(sa, wgp, simd), slot };
+                assert_eq!((place.location(), place.simd()), (sa << 7 | wgp, simd));
+                assert!(!std::mem::replace(&mut seen[place.index()], true), "{place:?}");
             }
         }
         assert!(seen.into_iter().all(|seen| seen));
+    }
+
+    #[test]
+    fn start_fields_stand_where_the_format_has_them() {
+        // sa 7, simd [8:10), wgp [10:14), slot [15:20) on gfx12
+        let raw = 1 << 7 | 2 << 8 | 9 << 10 | 17 << 15;
+        assert_eq!(GFX12.start.get(raw), Place { unit: Place::unit_of(1, 9, 2), slot: 17 });
+        // sa 10, simd [11:13), wgp [13:17), slot [17:22): WAVE_END of gfx1250
+        let raw = 1 << 10 | 3 << 11 | 12 << 13 | 30 << 17;
+        assert_eq!(GFX1250.end.get(raw), Place { unit: Place::unit_of(1, 12, 3), slot: 30 });
+        // sa 8, simd [9:11), wgp [11:14), slot [15:20): WAVE_END of gfx10 and gfx11
+        let raw = 1 << 8 | 1 << 9 | 5 << 11 | 1 << 14 | 3 << 15;
+        assert_eq!(GFX10.end.get(raw), Place { unit: Place::unit_of(1, 5, 1), slot: 3 });
     }
 }

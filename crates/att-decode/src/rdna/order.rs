@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::form::{BY_HEADER, Form};
 use super::realtime::Storing;
 use super::state::{Delivered, RdnaDecoder};
 use crate::bits::window_padded;
@@ -12,34 +13,81 @@ use crate::record::{Loss, LossKind};
 use crate::session::Outside;
 use crate::token::{RdnaCursor, TokenKind, WINDOW_BITS, is_padding, late_delta, lookup, table};
 
+/// The last token read that does nothing on its own. The public decoder holds it back like any other, which shows
+/// when a loss follows it; here it is stepped over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quiet {
+    pub(super) time: i64,
+    pub(super) bit: u64,
+}
+
+/// Earlier than any token.
+const BEFORE_TIME: i64 = i64::MIN;
+
+impl Quiet {
+    /// None was read yet.
+    pub(super) const NONE: Quiet = Quiet { time: BEFORE_TIME, bit: 0 };
+}
+
 impl RdnaDecoder {
-    /// Holds a token back, or delivers what it shows to be due.
+    /// Holds a token back, or delivers what it shows to be due. `quiet_time` is that of the last quiet token.
     #[inline(always)]
-    pub(super) fn hold(&mut self, mut token: Delivered, out: &mut Outside<'_>) {
+    pub(super) fn hold<const F: Form>(
+        &mut self,
+        mut token: Delivered,
+        quiet_time: i64,
+        out: &mut Outside<'_>,
+    ) {
         if token.kind == TokenKind::WaveReady {
             token.time = token.time.wrapping_sub(1);
         }
         match self.held.last() {
-            Some(last) if token.time < last.time => return self.take(token, out),
-            Some(last) if token.time > last.time => self.release(out),
-            _ if self.held.len() >= out.limits.held_tokens as usize => self.release(out),
+            Some(last) if token.time < last.time => return self.due::<F>(token, out),
+            Some(last) if token.time > last.time => self.release::<F>(out),
+            _ if self.held.len() >= out.limits.held_tokens as usize => self.release::<F>(out),
             _ => {}
+        }
+        if self.held.is_empty() {
+            self.follows_quiet = quiet_time == token.time;
         }
         self.held.push(token);
     }
 
+    /// Puts the last quiet token among those held back, where the public decoder has it: the loss just met belongs to
+    /// the first of them.
+    #[cold]
+    pub(super) fn hold_quiet(&mut self, out: &mut Outside<'_>) {
+        let Quiet { time, bit } = self.quiet;
+        let token = Delivered { kind: TokenKind::EventSync, raw: 0, time, bit };
+        match self.held.last() {
+            Some(last) if time > last.time => {
+                // These were due before the loss.
+                self.loss_pending = false;
+                self.release::<BY_HEADER>(out);
+                self.loss_pending = true;
+                self.held.push(token);
+            }
+            None if time > BEFORE_TIME => self.held.push(token),
+            _ if self.follows_quiet => self.held.insert(0, token),
+            _ => {}
+        }
+    }
+
+    /// Delivers one token. In the fast loop none follows a loss.
+    #[inline(always)]
+    fn due<const F: Form>(&mut self, token: Delivered, out: &mut Outside<'_>) {
+        if F == BY_HEADER { self.take(token, out) } else { self.apply::<F>(token, false, out) }
+    }
+
     /// Delivers everything held back.
-    #[inline]
-    fn release(&mut self, out: &mut Outside<'_>) {
-        if let [only] = self.held[..] {
-            self.held.clear();
-            return self.take(only, out);
+    #[inline(always)]
+    fn release<const F: Form>(&mut self, out: &mut Outside<'_>) {
+        let mut at = 0;
+        while let Some(&token) = self.held.get(at) {
+            self.due::<F>(token, out);
+            at += 1;
         }
-        let mut held = std::mem::take(&mut self.held);
-        for token in held.drain(..) {
-            self.take(token, out);
-        }
-        self.held = held;
+        self.held.clear();
     }
 
     /// The last bytes: what lies behind the end reads as zero, a token cut off is taken all the same.

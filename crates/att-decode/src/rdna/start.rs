@@ -1,8 +1,8 @@
 //! WAVE_START: waves begin, are saved and restored.
 
+use super::form::{BY_HEADER, Form, GFX1250};
 use super::layout::{EXT_LDS, EXT_WORKGROUP, Place, START_COUNT};
 use super::state::RdnaDecoder;
-use crate::occupancy::Running;
 use crate::program::Queue;
 use crate::record::{Occupancy, OccupancyTags, Pc};
 use crate::session::Outside;
@@ -19,19 +19,18 @@ enum Switch {
 const SWITCH_COUNTS: std::ops::Range<u64> = 66..90;
 
 impl Switch {
-    fn of_count(count: u64) -> Option<Self> {
+    fn of_count(count: u64) -> Self {
         match count {
-            66 | 67 | 70 | 71 => Some(Switch::Save),
-            68 | 69 | 72..=75 => Some(Switch::Restore),
-            count if SWITCH_COUNTS.contains(&count) => Some(Switch::Neither),
-            _ => None,
+            66 | 67 | 70 | 71 => Switch::Save,
+            68 | 69 | 72..=75 => Switch::Restore,
+            _ => Switch::Neither,
         }
     }
 }
 
 impl RdnaDecoder {
     #[inline]
-    pub(super) fn wave_start(
+    pub(super) fn wave_start<const F: Form>(
         &mut self,
         is_ext_token: bool,
         after_loss: bool,
@@ -39,54 +38,65 @@ impl RdnaDecoder {
         time: i64,
         out: &mut Outside<'_>,
     ) {
-        let layout = self.header.layout;
+        let layout = self.header.layout::<F>();
         let place = layout.start.get(raw);
         let (me, pipe) = (layout.start_me.byte(raw), layout.start_pipe.byte(raw));
-        let is_ext = is_ext_token && layout.has_extended_start && !EXT_LDS.flag(raw);
-        let workgroup = if is_ext { EXT_WORKGROUP.byte(raw) } else { 0 };
-        let mut tags = OccupancyTags { me, pipe, is_ext, workgroup, cluster: 0 };
-        if let Some(switch) = Switch::of_count(START_COUNT.get(raw)) {
-            return self.context_switch(switch, place, tags, time, out);
+        let mut tags = OccupancyTags::of_queue(me, pipe);
+        let mut workgroup = 0;
+        if is_ext_token && layout.has_extended_start && !EXT_LDS.flag(raw) {
+            workgroup = EXT_WORKGROUP.byte(raw);
+            tags = tags.extended(workgroup);
+        }
+        let mut start = Start { place, tags, me, pipe, workgroup, cluster: 0, time };
+        let count = START_COUNT.get(raw);
+        if SWITCH_COUNTS.contains(&count) {
+            return self.context_switch(Switch::of_count(count), start, out);
         }
         if after_loss && self.running.contains(place.index()) {
             let end = place.occupancy(false, Pc::INVALID, time.wrapping_sub(1), OccupancyTags::default());
             self.occupancy.push(end, &self.program.code, &mut out.emitter);
         }
-        tags.cluster = self.take_cluster();
+        if F == BY_HEADER || F == GFX1250 {
+            start.cluster = self.take_cluster();
+            start.tags = tags.in_cluster(start.cluster);
+        }
         let entry = self.program.entry(Queue::new(me, pipe));
         self.running.insert(place.index(), entry);
-        self.occupancy.push(place.occupancy(true, entry, time, tags), &self.program.code, &mut out.emitter);
+        let record = place.occupancy(true, entry, time, start.tags);
+        self.occupancy.push(record, &self.program.code, &mut out.emitter);
         if self.header.is_double_buffered && self.occupancy.is_full() {
             self.occupancy.flush(&self.program.code, &mut out.emitter);
         }
         if self.is_target(place) && !self.skips_waves {
-            self.begin_wave(place.slot, entry, tags, time, out);
+            self.begin_wave(start, entry, out);
         }
     }
 
     /// Complete waves of the slot leave, the new one begins.
-    fn begin_wave(&mut self, slot: u8, entry: Pc, tags: OccupancyTags, time: i64, out: &mut Outside<'_>) {
+    fn begin_wave(&mut self, start: Start, entry: Pc, out: &mut Outside<'_>) {
+        let slot = start.place.slot;
         while self.slots.top(slot).is_some_and(|wave| wave.data.is_complete) {
             if let Some(index) = self.slots.pop(slot) {
                 self.deliver(slot, index, out);
             }
         }
-        self.push_wave(slot, entry, tags, time, out);
+        self.push_wave(start, entry, out);
     }
 
-    fn push_wave(&mut self, slot: u8, entry: Pc, tags: OccupancyTags, time: i64, out: &mut Outside<'_>) {
+    fn push_wave(&mut self, start: Start, entry: Pc, out: &mut Outside<'_>) {
+        let slot = start.place.slot;
         if out.limits.open_waves != u32::MAX
             && let Some(index) = self.slots.pop_lowest_above(slot, out.limits.open_waves)
         {
             self.deliver(slot, index, out);
         }
-        let (cu, simd) = (self.header.target_location, self.header.target_simd);
-        let data = &mut self.slots.push(slot, time).data;
+        let target = self.header.target;
+        let data = &mut self.slots.push(slot, start.time).data;
         data.set_limit(out.limits.wave_entries);
-        (data.cu, data.simd) = (cu, simd);
-        data.set_dispatcher(tags.me, tags.pipe);
-        data.workgroup = tags.workgroup;
-        data.cluster = tags.cluster;
+        (data.cu, data.simd) = (target.location(), target.simd());
+        data.set_dispatcher(start.me, start.pipe);
+        data.workgroup = start.workgroup;
+        data.cluster = start.cluster;
         if entry.is_valid() {
             data.add_point(entry);
         }
@@ -102,14 +112,8 @@ impl RdnaDecoder {
     }
 
     #[cold]
-    fn context_switch(
-        &mut self,
-        switch: Switch,
-        place: Place,
-        tags: OccupancyTags,
-        time: i64,
-        out: &mut Outside<'_>,
-    ) {
+    fn context_switch(&mut self, switch: Switch, start: Start, out: &mut Outside<'_>) {
+        let Start { place, tags, time, .. } = start;
         let is_target = self.is_target(place) && !self.skips_waves;
         match switch {
             Switch::Save => {
@@ -119,36 +123,49 @@ impl RdnaDecoder {
                 if let Some(entry) = self.running.get(place.index()) {
                     let end = place.occupancy(false, entry, time, tags);
                     self.occupancy.push(end, &self.program.code, &mut out.emitter);
-                    let saved = self.saved.get_or_insert_with(|| Running::new(Place::COUNT));
-                    saved.insert(place.index(), entry);
+                    self.saved.get_or_insert_default().insert(place.index(), entry);
                 }
             }
             Switch::Restore => {
                 if is_target {
-                    self.restore_wave(place.slot, tags, time, out);
+                    self.restore_wave(start, out);
                 }
                 let saved = self.saved.as_mut().and_then(|saved| saved.remove(place.index()));
                 let entry = saved.unwrap_or(Pc::INVALID);
                 self.running.insert(place.index(), entry);
-                let start = place.occupancy(true, entry, time, tags);
-                self.occupancy.push(start, &self.program.code, &mut out.emitter);
+                let record = place.occupancy(true, entry, time, tags);
+                self.occupancy.push(record, &self.program.code, &mut out.emitter);
             }
             Switch::Neither => {}
         }
     }
 
-    fn restore_wave(&mut self, slot: u8, tags: OccupancyTags, time: i64, out: &mut Outside<'_>) {
+    fn restore_wave(&mut self, start: Start, out: &mut Outside<'_>) {
+        let slot = start.place.slot;
         if self.slots.top(slot).is_none_or(|wave| wave.data.is_complete) {
-            self.push_wave(slot, Pc::INVALID, tags, time, out);
+            self.push_wave(start, Pc::INVALID, out);
         }
         if let Some(wave) = self.slots.top(slot) {
-            wave.restore(time);
+            wave.restore(start.time);
         }
     }
 }
 
+/// What a start token says.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    place: Place,
+    tags: OccupancyTags,
+    me: u8,
+    pipe: u8,
+    workgroup: u8,
+    cluster: u8,
+    time: i64,
+}
+
 impl Place {
+    #[inline(always)]
     pub(super) fn occupancy(self, start: bool, pc: Pc, time: i64, tags: OccupancyTags) -> Occupancy {
-        Occupancy::new(start, pc, time, (self.location, self.simd, self.slot), tags)
+        Occupancy::new(start, pc, time, (self.location(), self.simd(), self.slot), tags)
     }
 }

@@ -1,8 +1,10 @@
 //! What each token does to the state of a chunk.
 
 use super::codes::{Code, Rule};
+use super::form::{BY_HEADER, Form};
 use super::header::Header;
 use super::layout::{Place, VALU_SLOT, WAVE_MASK};
+use super::order::Quiet;
 use super::realtime::{Samples, samples};
 use super::recent::RecentWaves;
 use super::slots::{SLOTS, Slots};
@@ -14,8 +16,8 @@ use crate::occupancy::{OccupancyLog, Running};
 use crate::options::Options;
 use crate::program::{ComputeRegister, MARKER_REGISTER, Program, Queue, Word};
 use crate::record::{
-    Event, EventFlags, EventKind, Info, Loss, LossKind, Occupancy, OccupancyTags, OtherSimd, Pc, Record,
-    RecordKind, ShaderData,
+    Event, EventFlags, EventKind, Info, Loss, LossKind, OccupancyTags, OtherSimd, Pc, Record, RecordKind,
+    ShaderData,
 };
 use crate::session::Outside;
 use crate::stitch::Chip;
@@ -46,6 +48,8 @@ pub(crate) struct RdnaDecoder {
     pub(super) realtime: Samples,
     shader_data: Block<ShaderData>,
     other_simd: Block<OtherSimd>,
+    /// Even a token without an effect of its own has one now: it follows a loss, or samples wait to be handed over.
+    pub(super) is_attentive: bool,
     /// A TIMESTAMP said that packets were lost; the next token is the first after the loss.
     pub(super) loss_pending: bool,
     pub(super) is_lossy: bool,
@@ -55,6 +59,10 @@ pub(crate) struct RdnaDecoder {
     pub(super) cluster_ends: bool,
     /// Held back until a later token arrives (gfx10, gfx11).
     pub(super) held: Vec<Delivered>,
+    /// The last quiet token that was stepped over (gfx10, gfx11).
+    pub(super) quiet: Quiet,
+    /// The first token held back has a quiet one of its own time before it.
+    pub(super) follows_quiet: bool,
     /// Nobody looks at waves: only their starts and ends matter.
     pub(super) skips_waves: bool,
 }
@@ -67,58 +75,72 @@ impl RdnaDecoder {
             header: Header::default(),
             recent: RecentWaves::default(),
             slots: Slots::default(),
-            running: Running::new(Place::COUNT),
+            running: Running::default(),
             saved: None,
             program: Program::with_limit(options.limits.code_objects),
-            occupancy: OccupancyLog::default(),
+            occupancy: OccupancyLog::new(options),
             realtime: samples(),
             shader_data: Block::new(RecordKind::ShaderData, |words| Record::ShaderData(words)),
             other_simd: Block::new(RecordKind::OtherSimd, |others| Record::OtherSimd(others)),
+            is_attentive: false,
             loss_pending: false,
             is_lossy: false,
             is_last: false,
             cluster: 0,
             cluster_ends: false,
             held: Vec::new(),
+            quiet: Quiet::NONE,
+            follows_quiet: false,
             skips_waves: !options.records.needs_waves(),
         }
     }
 
-    /// Takes one token.
-    #[inline(always)]
+    /// Takes one token, the first after a loss perhaps.
+    #[inline]
     pub(super) fn take(&mut self, token: Delivered, out: &mut Outside<'_>) {
-        let Delivered { kind, raw, time, bit } = token;
         let after_loss = self.loss_pending;
         if after_loss {
-            self.take_loss(time, bit, out);
+            self.take_loss(token.time, token.bit, out);
         }
+        self.apply::<BY_HEADER>(token, after_loss, out);
+    }
+
+    /// Does what a token does.
+    #[inline(always)]
+    pub(super) fn apply<const F: Form>(&mut self, token: Delivered, after_loss: bool, out: &mut Outside<'_>) {
+        let Delivered { kind, raw, time, bit } = token;
         match kind {
-            TokenKind::Inst => self.inst(raw, time, out),
+            TokenKind::Inst => self.inst::<F>(raw, time, out),
             TokenKind::ValuInst => self.valu(raw, time),
             TokenKind::ImmOne => {
-                if let Some(wave) = self.slots.top(self.header.layout.imm_slot.byte(raw)) {
+                if let Some(wave) = self.slots.top(self.header.layout::<F>().imm_slot.byte(raw)) {
                     wave.immediate(time);
                 }
             }
             TokenKind::Immediate => self.for_each_wave(raw, |wave| wave.immediate(time)),
             TokenKind::WaveReady => self.for_each_wave(raw, |wave| wave.ready(time)),
-            TokenKind::Reg => self.reg(raw, time, bit, out),
-            TokenKind::Misc => self.misc(raw, time, bit, out),
-            TokenKind::WaveStart | TokenKind::WaveStartExt => {
-                self.wave_start(kind == TokenKind::WaveStartExt, after_loss, raw, time, out);
-            }
-            TokenKind::WaveEnd => self.wave_end(raw, time, out),
+            TokenKind::Reg => self.reg::<F>(raw, time, out),
+            TokenKind::Misc => self.misc::<F>(raw, time, bit, out),
+            TokenKind::WaveStart => self.wave_start::<F>(false, after_loss, raw, time, out),
+            TokenKind::WaveStartExt => self.wave_start::<F>(true, after_loss, raw, time, out),
+            TokenKind::WaveEnd => self.wave_end::<F>(raw, time, out),
             TokenKind::NewPc => self.new_pc(bits(raw, 11, 16) as u8, bits(raw, 16, 62), time),
             // The first eight bits are gone already.
             TokenKind::NewPc12 => self.new_pc(bits(raw, 3, 8) as u8, bits(raw, 8, 63), time),
             TokenKind::Event => self.event(raw, time, out),
             TokenKind::RegInit => self.reg_init(raw, time, out),
-            TokenKind::ShaderData | TokenKind::ShaderDataShort => {
-                self.shader_data(kind == TokenKind::ShaderDataShort, raw, time, out);
-            }
+            TokenKind::ShaderData => self.shader_data(false, raw, time, out),
+            TokenKind::ShaderDataShort => self.shader_data(true, raw, time, out),
             TokenKind::Header => self.header.update(raw),
-            _ => self.realtime.flush_full(&mut out.emitter),
+            _ => self.flush_samples(out),
         }
+    }
+
+    /// Samples are handed over with a token that does nothing else.
+    #[cold]
+    fn flush_samples(&mut self, out: &mut Outside<'_>) {
+        self.realtime.flush_full(&mut out.emitter);
+        self.is_attentive = self.loss_pending;
     }
 
     /// Graphics IP version.
@@ -135,6 +157,7 @@ impl RdnaDecoder {
     #[cold]
     pub(super) fn take_loss(&mut self, time: i64, bit: u64, out: &mut Outside<'_>) {
         self.loss_pending = false;
+        self.is_attentive = self.realtime.is_full();
         self.is_lossy = true;
         self.lost(time, bit, out);
     }
@@ -146,10 +169,10 @@ impl RdnaDecoder {
     }
 
     #[inline(always)]
-    fn inst(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
-        let layout = self.header.layout;
+    fn inst<const F: Form>(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+        let layout = self.header.layout::<F>();
         let number = layout.inst_code.get(raw) as u16;
-        let code = self.header.codes[usize::from(number) % 512];
+        let code = self.header.codes::<F>()[usize::from(number) % 512];
         let slot = layout.inst_slot.byte(raw);
         match code.rule {
             Rule::Other => return self.other_simd(code, time, out),
@@ -162,7 +185,7 @@ impl RdnaDecoder {
             _ => {}
         }
         let cycles = self.cycles(code);
-        let opens_barrier = self.header.version <= 3;
+        let opens_barrier = self.header.version::<F>() <= 3;
         if let Some(wave) = self.slots.top(slot) {
             if code.rule == Rule::Scale {
                 return wave.scale();
@@ -187,7 +210,7 @@ impl RdnaDecoder {
             size: size_of::<OtherSimd>() as u64,
             time,
             cycles: code.cycles,
-            wgp: self.header.target_location,
+            wgp: self.header.target.location(),
             category: code.category as u8,
         };
         self.other_simd.push(record, &mut out.emitter);
@@ -220,22 +243,22 @@ impl RdnaDecoder {
     }
 
     #[inline]
-    pub(super) fn reg(&mut self, raw: u64, time: i64, _bit: u64, out: &mut Outside<'_>) {
+    pub(super) fn reg<const F: Form>(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         let queue = Queue::new(bits(raw, 9, 11) as u8, bits(raw, 7, 9) as u8);
         let (register, data) = (bits(raw, 16, 32) as u16, (raw >> 32) as u32);
         let is_compute = bits(raw, 15, 16) == 1;
         if is_compute {
-            self.program.registers.write(ComputeRegister(register), data, queue);
+            self.program.write(ComputeRegister(register), data, queue);
         }
         // Up to header version 2 the bit says nothing.
-        if register == MARKER_REGISTER && (!is_compute || self.header.version <= 2) {
+        if register == MARKER_REGISTER && (!is_compute || self.header.version::<F>() <= 2) {
             self.marker_word(data, queue, time, out);
         }
     }
 
     #[cold]
     fn marker_word(&mut self, data: u32, queue: Queue, time: i64, out: &mut Outside<'_>) {
-        let word = self.program.user_data.marker_word(data, queue, &mut self.program.code);
+        let word = self.program.marker_word(data, queue);
         let (kind, id) = match word {
             Word::Loaded { id, address, size } => {
                 out.source.code_object_loaded(id, address, size);
@@ -265,8 +288,8 @@ impl RdnaDecoder {
     }
 
     #[inline]
-    pub(super) fn misc(&mut self, raw: u64, time: i64, bit: u64, out: &mut Outside<'_>) {
-        let flags = if self.header.version >= 5 { self.misc_gfx1250(raw) } else { bits(raw, 16, 24) };
+    pub(super) fn misc<const F: Form>(&mut self, raw: u64, time: i64, bit: u64, out: &mut Outside<'_>) {
+        let flags = if self.header.version::<F>() >= 5 { self.misc_gfx1250(raw) } else { bits(raw, 16, 24) };
         if flags != 0 {
             self.misc_flags(flags, time, bit, out);
         }
@@ -285,35 +308,52 @@ impl RdnaDecoder {
         flags & 3 | (flags & !3) << 1
     }
 
-    #[cold]
     fn misc_flags(&mut self, mut flags: u64, time: i64, bit: u64, out: &mut Outside<'_>) {
         /// Packet loss up to header version 2, SPM sample from 3 on.
         const LOSS_OR_SPM: u64 = 1;
-        const EVENTS: [(u64, EventKind); 7] = [
-            (1 << 3, EventKind::SaveContext),
-            (1 << 4, EventKind::TtStallBegin),
-            (1 << 5, EventKind::TtStallEnd),
-            (1 << 6, EventKind::DidtStallBegin),
-            (1 << 7, EventKind::DidtStallEnd),
-            (1 << 1, EventKind::GcRinse),
-            (LOSS_OR_SPM, EventKind::SpmSample),
+        /// By bit of the flags turned by three, which is the order of delivery; bit 2 of the flags is reserved.
+        const EVENTS: [EventKind; 8] = [
+            EventKind::SaveContext,
+            EventKind::TtStallBegin,
+            EventKind::TtStallEnd,
+            EventKind::DidtStallBegin,
+            EventKind::DidtStallEnd,
+            EventKind::SpmSample,
+            EventKind::GcRinse,
+            EventKind::GcRinse,
         ];
+        const RESERVED: u64 = 1 << 2;
         if self.header.version <= 2 && flags & LOSS_OR_SPM != 0 {
             flags &= !LOSS_OR_SPM;
             self.is_lossy = true;
             self.lost(time, bit, out);
         }
-        for (flag, kind) in EVENTS {
-            if flags & flag == 0 {
-                continue;
+        flags &= !RESERVED;
+        let has_both = flags & 3 == 3;
+        let mut turned = u32::from((flags as u8).rotate_right(3));
+        while turned != 0 {
+            let mut kind = EVENTS[turned.trailing_zeros() as usize];
+            if has_both {
+                // The rinse goes before the sample.
+                kind = match kind {
+                    EventKind::SpmSample => EventKind::GcRinse,
+                    EventKind::GcRinse => EventKind::SpmSample,
+                    kind => kind,
+                };
             }
             out.emitter.event(Event::global(kind, time));
             if kind == EventKind::SaveContext {
-                for slot in 0..SLOTS as u8 {
-                    if let Some(wave) = self.slots.top(slot) {
-                        wave.suspend();
-                    }
-                }
+                self.suspend_all();
+            }
+            turned &= turned - 1;
+        }
+    }
+
+    /// Every wave of the target saves its context.
+    fn suspend_all(&mut self) {
+        for slot in 0..SLOTS as u8 {
+            if let Some(wave) = self.slots.top(slot) {
+                wave.suspend();
             }
         }
     }
@@ -331,8 +371,8 @@ impl RdnaDecoder {
         let record = ShaderData {
             time,
             value: bits(raw, layout.shader_word, end),
-            cu: place.location,
-            simd: place.simd,
+            cu: place.location(),
+            simd: place.simd(),
             wave_id: place.slot,
             flags: (is_short as u8 * ShaderData::IMMEDIATE) | (is_privileged as u8 * ShaderData::PRIVILEGED),
             reserved: 0,
@@ -342,30 +382,37 @@ impl RdnaDecoder {
     }
 
     #[inline]
-    pub(super) fn wave_end(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
-        let place = self.header.layout.end.get(raw);
-        if self.is_target(place)
-            && let Some(wave) = self.slots.top(place.slot)
-        {
+    pub(super) fn wave_end<const F: Form>(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+        let place = self.header.layout::<F>().end.get(raw);
+        if self.is_target(place) {
+            self.finish_wave(place.slot, time);
+        }
+        let entry = match self.running.remove(place.index()) {
+            Some(entry) => self.program.code.resolve_end(entry),
+            None => self.missing_start(place, out),
+        };
+        let end = place.occupancy(false, entry, time, OccupancyTags::default());
+        self.occupancy.push(end, &self.program.code, &mut out.emitter);
+    }
+
+    #[inline(never)]
+    fn finish_wave(&mut self, slot: u8, time: i64) {
+        if let Some(wave) = self.slots.top(slot) {
             wave.finish(time);
         }
-        let (cu, simd, slot) = (place.location, place.simd, place.slot);
-        let entry = match self.running.remove(place.index()) {
-            Some(entry) => entry,
-            None => {
-                let start = Occupancy::new(true, Pc::INVALID, 0, (cu, simd, slot), OccupancyTags::default());
-                self.occupancy.push_in_front(start, &self.program.code, &mut out.emitter);
-                Pc::INVALID
-            }
-        };
-        let entry = if entry.address == 0 { entry } else { self.program.code.resolve_late(entry) };
-        let end = Occupancy::new(false, entry, time, (cu, simd, slot), OccupancyTags::default());
-        self.occupancy.push(end, &self.program.code, &mut out.emitter);
+    }
+
+    /// A wave ends whose start the stream does not have.
+    #[cold]
+    fn missing_start(&mut self, place: Place, out: &mut Outside<'_>) -> Pc {
+        let start = place.occupancy(true, Pc::INVALID, 0, OccupancyTags::default());
+        self.occupancy.push_in_front(start, &self.program.code, &mut out.emitter);
+        Pc::INVALID
     }
 
     #[inline(always)]
     pub(super) fn is_target(&self, place: Place) -> bool {
-        place.location == self.header.target_location && place.simd == self.header.target_simd
+        place.unit == self.header.target.unit
     }
 
     /// Hands everything over that waits for the end of the chunk.

@@ -22,17 +22,32 @@ pub struct Occupancy {
 
 const _: () = assert!(size_of::<Occupancy>() == 32);
 
-/// The packed part of an [`Occupancy`].
+/// The packed part of an [`Occupancy`], start bit apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct OccupancyTags {
-    pub(crate) me: u8,
-    pub(crate) pipe: u8,
-    pub(crate) is_ext: bool,
-    pub(crate) workgroup: u8,
-    pub(crate) cluster: u8,
+pub(crate) struct OccupancyTags(u32);
+
+impl OccupancyTags {
+    /// The queue that launched a wave.
+    #[inline(always)]
+    pub(crate) const fn of_queue(me: u8, pipe: u8) -> Self {
+        OccupancyTags((me as u32 & 7) << 1 | (pipe as u32 & 15) << 4)
+    }
+
+    /// With the work group of an extended start.
+    #[inline(always)]
+    pub(crate) const fn extended(self, workgroup: u8) -> Self {
+        OccupancyTags(self.0 | 1 << 8 | (workgroup as u32 & 127) << 9)
+    }
+
+    /// With the cluster.
+    #[inline(always)]
+    pub(crate) const fn in_cluster(self, cluster: u8) -> Self {
+        OccupancyTags(self.0 | (cluster as u32 & 31) << 16)
+    }
 }
 
 impl Occupancy {
+    #[inline(always)]
     pub(crate) const fn new(
         start: bool,
         pc: Pc,
@@ -40,14 +55,8 @@ impl Occupancy {
         place: (u8, u8, u8),
         tags: OccupancyTags,
     ) -> Self {
-        let bits = start as u32
-            | (tags.me as u32 & 7) << 1
-            | (tags.pipe as u32 & 15) << 4
-            | (tags.is_ext as u32) << 8
-            | (tags.workgroup as u32 & 127) << 9
-            | (tags.cluster as u32 & 31) << 16;
         let (cu, simd, wave_id) = place;
-        Occupancy { pc, time: time as u64, reserved: 0, cu, simd, wave_id, bits }
+        Occupancy { pc, time: time as u64, reserved: 0, cu, simd, wave_id, bits: tags.0 | start as u32 }
     }
 
     /// Whether the wave starts; it ends otherwise.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use wavescope_isa::InstructionClass;
 
+use super::matching::LineClass;
 use crate::record::Pc;
 use crate::source::{InstructionSource, LineTraits, ProgramLine};
 
@@ -11,28 +12,36 @@ use crate::source::{InstructionSource, LineTraits, ProgramLine};
 pub(crate) type LineId = u32;
 
 /// A link that was never followed.
-const UNKNOWN: LineId = LineId::MAX;
+pub(super) const UNKNOWN: LineId = LineId::MAX;
 
-/// One line of the program.
+/// What every step of a walk looks at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line {
-    pub(crate) pc: Pc,
-    pub(crate) class: InstructionClass,
-    pub(crate) traits: LineTraits,
+pub(super) struct Line {
+    pub(super) pc: Pc,
+    /// The line behind it.
+    pub(super) next: LineId,
+    /// Where it branches.
+    pub(super) target: LineId,
+    /// Its class, refined by what makes the walk slow down.
+    pub(super) class: LineClass,
     /// A trace instruction was matched with it before.
-    pub(crate) is_seen: bool,
-    /// A barrier wait that the capture leaves out; its class counts no more.
-    pub(crate) is_excluded: bool,
+    pub(super) is_seen: bool,
+}
+
+/// What only some steps look at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Details {
+    pub(super) class: InstructionClass,
+    pub(super) traits: LineTraits,
     size: u32,
     branch: i64,
-    next: LineId,
-    target: LineId,
 }
 
 /// All lines of a session. Lines are asked for once; a place without an instruction is asked for again.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    lines: Vec<Line>,
+    pub(super) lines: Vec<Line>,
+    details: Vec<Details>,
     by_pc: HashMap<Pc, LineId>,
     /// The place asked for last: waves of a kernel begin at the same one.
     last: Option<(Pc, LineId)>,
@@ -41,20 +50,36 @@ pub(crate) struct Lines {
 impl Lines {
     /// The line of an index that this table gave.
     #[inline(always)]
-    pub(crate) fn get(&self, id: LineId) -> &Line {
+    pub(super) fn get(&self, id: LineId) -> &Line {
         &self.lines[id as usize]
     }
 
-    pub(crate) fn set_seen(&mut self, id: LineId) {
+    /// More about a line.
+    pub(super) fn details(&self, id: LineId) -> &Details {
+        &self.details[id as usize]
+    }
+
+    pub(super) fn set_seen(&mut self, id: LineId) {
         self.lines[id as usize].is_seen = true;
     }
 
-    pub(crate) fn set_excluded(&mut self, id: LineId) {
-        self.lines[id as usize].is_excluded = true;
+    /// The capture leaves the line out: its class counts no more.
+    pub(super) fn set_excluded(&mut self, id: LineId) {
+        self.lines[id as usize].class = LineClass::EXCLUDED;
+    }
+
+    /// Whether the capture leaves the line out.
+    pub(super) fn is_excluded(&self, id: LineId) -> bool {
+        self.get(id).class == LineClass::EXCLUDED
+    }
+
+    /// Class of a line; none if the capture leaves it out.
+    pub(super) fn class(&self, id: LineId) -> Option<InstructionClass> {
+        if self.is_excluded(id) { None } else { Some(self.details(id).class) }
     }
 
     /// The line at a place.
-    pub(crate) fn at(&mut self, pc: Pc, gfxip: u32, source: &mut dyn InstructionSource) -> Option<LineId> {
+    pub(super) fn at(&mut self, pc: Pc, gfxip: u32, source: &mut dyn InstructionSource) -> Option<LineId> {
         if let Some((last, id)) = self.last
             && last == pc
         {
@@ -71,51 +96,41 @@ impl Lines {
     fn add(&mut self, pc: Pc, line: ProgramLine) -> LineId {
         let ProgramLine { size, class, branch, traits } = line;
         let id = self.lines.len() as LineId;
-        self.lines.push(Line {
-            pc,
-            class,
-            traits,
-            is_seen: false,
-            is_excluded: false,
-            size,
-            branch,
-            next: UNKNOWN,
-            target: UNKNOWN,
-        });
+        let kind = LineClass::new(class, traits);
+        self.lines.push(Line { pc, next: UNKNOWN, target: UNKNOWN, class: kind, is_seen: false });
+        self.details.push(Details { class, traits, size, branch });
         self.by_pc.insert(pc, id);
         id
     }
 
     /// The line behind a line.
-    #[inline]
-    pub(crate) fn following(
+    pub(super) fn following(
         &mut self,
         id: LineId,
         gfxip: u32,
         source: &mut dyn InstructionSource,
     ) -> Option<LineId> {
-        let line = &self.lines[id as usize];
+        let line = self.get(id);
         if line.next != UNKNOWN {
             return Some(line.next);
         }
-        let next = self.at(line.pc.offset(i64::from(line.size)), gfxip, source)?;
+        let next = self.at(line.pc.offset(i64::from(self.details(id).size)), gfxip, source)?;
         self.lines[id as usize].next = next;
         Some(next)
     }
 
     /// The line that a branch goes to.
-    #[inline]
-    pub(crate) fn target(
+    pub(super) fn target(
         &mut self,
         id: LineId,
         gfxip: u32,
         source: &mut dyn InstructionSource,
     ) -> Option<LineId> {
-        let line = &self.lines[id as usize];
+        let line = self.get(id);
         if line.target != UNKNOWN {
             return Some(line.target);
         }
-        let target = self.at(line.pc.offset(line.branch), gfxip, source)?;
+        let target = self.at(line.pc.offset(self.details(id).branch), gfxip, source)?;
         self.lines[id as usize].target = target;
         Some(target)
     }

@@ -15,9 +15,9 @@ impl Walk<'_> {
     /// Whether the wait at `line`, with `next` behind it, has no instruction of its own in the trace. It is then
     /// noted as a gap.
     pub(super) fn excludes_barrier_wait(&mut self, chip: Chip, line: LineId, next: Option<LineId>) -> bool {
-        let facts = self.lines.get(line);
-        let is_candidate = facts.is_excluded
-            || !facts.is_seen && facts.class == InstructionClass::Immediate && facts.traits.is_barrier_wait;
+        let facts = self.lines.details(line);
+        let may_be_missing = facts.class == InstructionClass::Immediate && facts.traits.is_barrier_wait;
+        let is_candidate = self.lines.is_excluded(line) || may_be_missing && !self.lines.get(line).is_seen;
         if !is_candidate {
             return false;
         }
@@ -39,20 +39,18 @@ impl Walk<'_> {
         for _ in 0..MAX_STEPS {
             let (Some(line), Some(instruction)) = (ahead, self.instructions.get(at)) else { return true };
             let category = instruction.category();
-            let (class, is_excluded) = {
-                let line = self.lines.get(line);
-                (line.class, line.is_excluded)
-            };
-            let jumps = class == InstructionClass::Branch && category == Category::Jump && !is_excluded;
+            let class = self.lines.class(line);
+            let jumps = class == Some(InstructionClass::Branch) && category == Category::Jump;
             ahead = if jumps { self.target(chip, line) } else { self.following(chip, line) };
             if ahead.is_none() {
                 return true;
             }
-            if !is_excluded && matches!(class, InstructionClass::Unknown | InstructionClass::Skip) {
+            let Some(class) = class else { return false };
+            if matches!(class, InstructionClass::Unknown | InstructionClass::Skip) {
                 at += 1;
                 continue;
             }
-            if is_excluded || !is_elaborate(category, class) {
+            if !is_elaborate(category, class) {
                 return false;
             }
             if category != Category::Immed && class != InstructionClass::Valu {

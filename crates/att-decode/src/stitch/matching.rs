@@ -3,6 +3,89 @@
 use wavescope_isa::InstructionClass;
 
 use crate::record::Category;
+use crate::source::LineTraits;
+
+/// Class of a line as the fast part of a walk sees it: the instruction class, or one of those that need a closer look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LineClass(u8);
+
+impl LineClass {
+    /// Left out by the capture.
+    pub(super) const EXCLUDED: Self = Self(14);
+    /// Ends the walk, or may be left out by the capture.
+    const CLOSER_LOOK: Self = Self(15);
+    const COUNT: usize = 16;
+
+    pub(super) const fn new(class: InstructionClass, traits: LineTraits) -> Self {
+        if traits.is_blank || traits.is_barrier_wait {
+            return Self::CLOSER_LOOK;
+        }
+        Self(class as u8)
+    }
+}
+
+/// What the fast part of a walk does with a line and an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Step {
+    /// They match; the line behind is next.
+    Match,
+    /// They match; the branch target is next.
+    Jump,
+    /// The rules have more to say.
+    CloserLook,
+}
+
+/// Number of categories, unused numbers included.
+const CATEGORIES: usize = 16;
+
+/// The step for each class and category.
+static STEPS: [[Step; CATEGORIES]; LineClass::COUNT] = steps();
+
+const CLASSES: [InstructionClass; 14] = [
+    InstructionClass::Unknown,
+    InstructionClass::Skip,
+    InstructionClass::Smem,
+    InstructionClass::Salu,
+    InstructionClass::Vmem,
+    InstructionClass::Flat,
+    InstructionClass::Lds,
+    InstructionClass::Valu,
+    InstructionClass::Branch,
+    InstructionClass::Immediate,
+    InstructionClass::Bvh,
+    InstructionClass::Barrier9,
+    InstructionClass::MfmaScale,
+    InstructionClass::Mov64,
+];
+
+const fn steps() -> [[Step; CATEGORIES]; LineClass::COUNT] {
+    let mut steps = [[Step::CloserLook; CATEGORIES]; LineClass::COUNT];
+    let mut at = 0;
+    while at < CLASSES.len() {
+        let class = CLASSES[at];
+        let mut number = 0;
+        while number < CATEGORIES {
+            if let Some(category) = Category::from_number(number as u8) {
+                let row = &mut steps[class as usize];
+                if is_trivial(category, class) {
+                    row[number] = Step::Match;
+                } else if matches!((class, category), (InstructionClass::Branch, Category::Jump)) {
+                    row[number] = Step::Jump;
+                }
+            }
+            number += 1;
+        }
+        at += 1;
+    }
+    steps
+}
+
+/// What to do with a line of this class and an instruction of this category.
+#[inline(always)]
+pub(super) fn step(class: LineClass, category_number: u8) -> Step {
+    STEPS[usize::from(class.0) % LineClass::COUNT][usize::from(category_number) % CATEGORIES]
+}
 
 /// The category that carries the name of a class; none for classes of their own.
 pub(crate) const fn category_of(class: InstructionClass) -> Option<Category> {
@@ -20,14 +103,15 @@ pub(crate) const fn category_of(class: InstructionClass) -> Option<Category> {
 }
 
 /// Whether category and class carry the same name.
-#[inline]
-pub(crate) fn is_same(category: Category, class: InstructionClass) -> bool {
-    category_of(class) == Some(category)
+pub(crate) const fn is_same(category: Category, class: InstructionClass) -> bool {
+    match category_of(class) {
+        Some(named) => named as u8 == category as u8,
+        None => false,
+    }
 }
 
 /// Whether a line is what the instruction says, without further conditions.
-#[inline]
-pub(crate) fn is_trivial(category: Category, class: InstructionClass) -> bool {
+pub(crate) const fn is_trivial(category: Category, class: InstructionClass) -> bool {
     is_same(category, class)
         || matches!(
             (class, category),

@@ -2,8 +2,8 @@
 
 use wavescope_isa::InstructionClass;
 
-use super::lines::{LineId, Lines};
-use super::matching::{category_of, is_same, is_skippable, is_trivial};
+use super::lines::{LineId, Lines, UNKNOWN};
+use super::matching::{Step, category_of, is_same, is_skippable, is_trivial, step};
 use crate::record::{Category, Instruction, Pc};
 use crate::source::InstructionSource;
 use crate::wave::{PcPoint, WaveData};
@@ -104,8 +104,41 @@ impl Walk<'_> {
             if let Round::Ends(placed) = self.round(chip) {
                 return placed;
             }
+            self.run_fast();
         }
         self.index
+    }
+
+    /// Follows the program while lines and instructions match without further conditions, up to the next place known
+    /// from the trace. Stops before whatever needs a closer look.
+    fn run_fast(&mut self) {
+        let Some(mut next) = self.next else { return };
+        let end = match self.points.get(self.point) {
+            Some(point) => self.instructions.len().min(point.index as usize),
+            None => self.instructions.len(),
+        };
+        let Some(instructions) = self.instructions.get_mut(self.index..end) else { return };
+        let mut matched = 0;
+        for instruction in instructions {
+            let Some(line) = self.lines.lines.get_mut(next as usize) else { break };
+            let follows = match step(line.class, instruction.category_number()) {
+                Step::Match => line.next,
+                Step::Jump => line.target,
+                Step::CloserLook => break,
+            };
+            if follows == UNKNOWN {
+                break;
+            }
+            line.is_seen = true;
+            instruction.pc = line.pc;
+            next = follows;
+            matched += 1;
+        }
+        if matched > 0 {
+            self.index += matched;
+            self.next = Some(next);
+            (self.failures, self.silent) = (0, 0);
+        }
     }
 
     pub(super) fn following(&mut self, chip: Chip, line: LineId) -> Option<LineId> {
@@ -152,7 +185,7 @@ impl Walk<'_> {
         }
         if chip.gfxip >= 12 && self.index == 0 {
             self.next = self.at(chip, Pc::INVALID);
-            if self.next.is_none_or(|line| self.lines.get(line).traits.is_blank) {
+            if self.next.is_none_or(|line| self.lines.details(line).traits.is_blank) {
                 return Round::Ends(0);
             }
         }
@@ -165,17 +198,17 @@ impl Walk<'_> {
         self.index += 1;
         self.next = None;
         let Some(mut line) = self.at(chip, self.instructions[at].pc) else { return Round::Ends(0) };
-        while self.lines.get(line).class == InstructionClass::Skip && self.counts_silent() {
+        while self.lines.class(line) == Some(InstructionClass::Skip) && self.counts_silent() {
             let Some(next) = self.following(chip, line) else { return Round::On };
             line = next;
             self.instructions[at].pc = self.lines.get(line).pc;
         }
-        let class = self.lines.get(line).class;
-        if class == InstructionClass::Barrier9 && self.index < self.instructions.len() {
+        let class = self.lines.class(line);
+        if class == Some(InstructionClass::Barrier9) && self.index < self.instructions.len() {
             self.instructions[self.index].pc = self.instructions[at].pc;
             self.index += 1;
         }
-        let jumps = class == InstructionClass::Branch && self.instructions[at].is(Category::Jump);
+        let jumps = class == Some(InstructionClass::Branch) && self.instructions[at].is(Category::Jump);
         self.next = if jumps { self.target(chip, line) } else { self.following(chip, line) };
         Round::On
     }
@@ -190,12 +223,13 @@ impl Walk<'_> {
     fn match_line(&mut self, chip: Chip) -> Round {
         let index = self.index;
         let Some(line) = self.next.take() else { return Round::Ends(index) };
-        let facts = *self.lines.get(line);
+        let facts = *self.lines.details(line);
         if facts.traits.is_blank || self.instructions[index].is(Category::Unfinished) {
             return Round::Ends(index);
         }
         self.next = self.following(chip, line);
-        if !facts.is_excluded && matches!(facts.class, InstructionClass::Unknown | InstructionClass::Skip) {
+        let class = self.lines.class(line);
+        if matches!(class, Some(InstructionClass::Unknown | InstructionClass::Skip)) {
             return if self.counts_silent() { Round::On } else { Round::Ends(index) };
         }
         if chip.excludes_barrier_wait && self.excludes_barrier_wait(chip, line, self.next) {
@@ -203,7 +237,7 @@ impl Walk<'_> {
         }
         match self.verdict(chip, line) {
             Verdict::Matched => {
-                self.instructions[index].pc = facts.pc;
+                self.instructions[index].pc = self.lines.get(line).pc;
                 self.index += 1;
                 (self.failures, self.silent) = (0, 0);
                 self.lines.set_seen(line);
@@ -215,15 +249,12 @@ impl Walk<'_> {
     }
 
     fn verdict(&mut self, chip: Chip, line: LineId) -> Verdict {
-        let facts = *self.lines.get(line);
         let category = self.instructions[self.index].category();
-        if facts.is_excluded {
-            return self.mismatch(chip, line);
-        }
-        if is_trivial(category, facts.class) {
+        let Some(class) = self.lines.class(line) else { return self.mismatch(chip, line) };
+        if is_trivial(category, class) {
             return Verdict::Matched;
         }
-        match (chip.gfxip, facts.class, category) {
+        match (chip.gfxip, class, category) {
             (_, InstructionClass::Branch, Category::Jump) => {
                 self.next = self.target(chip, line);
                 Verdict::Matched
@@ -238,7 +269,9 @@ impl Walk<'_> {
                 self.widen_scaled_matrix();
                 Verdict::Matched
             }
-            (9, InstructionClass::Barrier9, category) => self.match_barrier9(category, facts.pc),
+            (9, InstructionClass::Barrier9, category) => {
+                self.match_barrier9(category, self.lines.get(line).pc)
+            }
             _ => self.mismatch(chip, line),
         }
     }
@@ -265,7 +298,6 @@ impl Walk<'_> {
     fn match_barrier9(&mut self, category: Category, pc: Pc) -> Verdict {
         match category {
             Category::Msg => {
-                let entry = self.index;
                 // The caller steps over one instruction more: this one.
                 self.index += 1;
                 if let Some(exit) = self.instructions.get_mut(self.index)
@@ -273,7 +305,6 @@ impl Walk<'_> {
                 {
                     exit.pc = pc;
                 }
-                debug_assert!(entry < self.instructions.len());
                 Verdict::Matched
             }
             Category::Immed => Verdict::Matched,
@@ -283,8 +314,8 @@ impl Walk<'_> {
 
     /// The line is none that the instruction could be at first sight.
     fn mismatch(&mut self, chip: Chip, line: LineId) -> Verdict {
-        let facts = *self.lines.get(line);
-        let class = if facts.is_excluded { None } else { Some(facts.class) };
+        let traits = self.lines.details(line).traits;
+        let class = self.lines.class(line);
         if chip.gfxip == 9 && class.is_some_and(|class| self.is_swapped(class)) {
             self.instructions.swap(self.index, self.index + 1);
             self.next = Some(line);
@@ -295,12 +326,12 @@ impl Walk<'_> {
             self.spare += 1;
             return Verdict::Matched;
         }
-        if facts.traits.is_waitcnt && self.spare > 0 {
+        if traits.is_waitcnt && self.spare > 0 {
             self.spare -= 1;
             return Verdict::Matched;
         }
         // A wait or a load is never missing in a trace: the walk has lost its way.
-        if (facts.traits.is_waitcnt || facts.traits.is_load) && !facts.traits.is_scratch {
+        if (traits.is_waitcnt || traits.is_load) && !traits.is_scratch {
             return Verdict::Ends;
         }
         Verdict::PassedOver
@@ -312,6 +343,9 @@ impl Walk<'_> {
             return false;
         };
         category_of(class).is_some_and(|class| second.is(class))
-            && is_same(self.instructions[self.index].category(), self.lines.get(behind).class)
+            && self
+                .lines
+                .class(behind)
+                .is_some_and(|behind| is_same(self.instructions[self.index].category(), behind))
     }
 }

@@ -24,10 +24,6 @@ macro_rules! kinds {
 kinds! {
     /// Padding.
     Nop = "NOP",
-    /// Advances the clock (RDNA) or carries an absolute time (gfx9).
-    Time = "TIME",
-    /// gfx1250: advances the clock by up to 255.
-    MediumTime = "MEDIUM_TIME",
     /// A large step of the clock, or a sample of the real-time clock.
     Timestamp = "TIMESTAMP",
     /// Version, target and settings of an RDNA stream.
@@ -36,18 +32,12 @@ kinds! {
     NewPc = "NEW_PC",
     /// New program counter of a wave, 72 bits.
     NewPc12 = "NEW_PC12",
-    /// Utilisation counter, 64 bits.
-    UtilCounter = "UTIL_COUNTER",
-    /// Utilisation counter, 48 bits.
-    UtilCounter11 = "UTIL_COUNTER11",
     /// Flags and time: losses, stalls, context save.
     Misc = "MISC",
     /// Register initialisation; dispatches begin with one.
     RegInit = "REG_INIT",
     /// Pipeline event.
     Event = "EVENT",
-    /// Pipeline event with synchronisation.
-    EventSync = "EVENT_SYNC",
     /// An instruction of a wave.
     Inst = "INST",
     /// A vector instruction of a wave, short form.
@@ -60,16 +50,10 @@ kinds! {
     Immediate = "IMMEDIATE",
     /// Waves that became ready to issue.
     WaveReady = "WAVE_READY",
-    /// Resources of a wave are allocated.
-    WaveAlloc = "WAVE_ALLOC",
     /// A 32-bit word written by a shader (RDNA).
     ShaderData = "SHADER_DATA",
     /// An 8-bit value written by a shader.
     ShaderDataShort = "SHADER_DATA_SHORT",
-    /// Count of active lanes, one value.
-    ExecPopcount1 = "EXEC_POPCOUNT1",
-    /// Count of active lanes, three values.
-    ExecPopcount3 = "EXEC_POPCOUNT3",
     /// A wave starts.
     WaveStart = "WAVE_START",
     /// A wave starts, with its work group.
@@ -78,12 +62,6 @@ kinds! {
     WaveStartExtByte = "WSE_CONT",
     /// A wave ends.
     WaveEnd = "WAVE_END",
-    /// An arithmetic unit starts executing.
-    AluExec = "ALUEXEC",
-    /// A memory unit starts executing.
-    VmemExec = "VMEMEXEC",
-    /// LDS configuration.
-    LdsConfig = "LDS_CONFIG",
     /// A pattern that no generation defines.
     Unknown = "UNKNOWN",
     /// The software header in front of a gfx9 stream.
@@ -104,6 +82,36 @@ kinds! {
     Issue = "ISSUE",
     /// Streamed performance counters (gfx9).
     Perf = "PERF",
+    /// Pipeline event with synchronisation.
+    EventSync = "EVENT_SYNC",
+    /// Utilisation counter, 64 bits.
+    UtilCounter = "UTIL_COUNTER",
+    /// Utilisation counter, 48 bits.
+    UtilCounter11 = "UTIL_COUNTER11",
+    /// Resources of a wave are allocated.
+    WaveAlloc = "WAVE_ALLOC",
+    /// Count of active lanes, one value.
+    ExecPopcount1 = "EXEC_POPCOUNT1",
+    /// Count of active lanes, three values.
+    ExecPopcount3 = "EXEC_POPCOUNT3",
+    /// An arithmetic unit starts executing.
+    AluExec = "ALUEXEC",
+    /// A memory unit starts executing.
+    VmemExec = "VMEMEXEC",
+    /// LDS configuration.
+    LdsConfig = "LDS_CONFIG",
+    /// gfx1250: advances the clock by up to 255.
+    MediumTime = "MEDIUM_TIME",
+    /// Advances the clock (RDNA) or carries an absolute time (gfx9).
+    Time = "TIME",
+}
+
+impl TokenKind {
+    /// Whether it does nothing on RDNA but take its time, losses apart. These come last in the list.
+    #[inline(always)]
+    pub(crate) const fn is_quiet(self) -> bool {
+        self as u8 >= TokenKind::EventSync as u8
+    }
 }
 
 impl fmt::Display for TokenKind {
