@@ -4,4 +4,6 @@
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod on_rocr;
+#[cfg(test)]
 mod programs;
