@@ -8,4 +8,8 @@ mod copies;
 #[cfg(test)]
 mod dispatches;
 #[cfg(test)]
+mod process;
+#[cfg(test)]
+mod programs;
+#[cfg(test)]
 mod rig;
