@@ -135,7 +135,7 @@ impl Machine {
         let placed = core.placer.place(&launch, &mut core.waves).ok_or(invalid)?;
         core.dispatches += 1;
         self.record(core, submission, &placed);
-        let outputs = self.observe(core, &descriptor, submission, &placed, needs.wave_size, registers);
+        let outputs = self.observe(core, &descriptor, submission, &placed, registers);
         drop(guard);
         self.write_outputs(outputs)?;
         Ok(self.span(&placed))
@@ -190,11 +190,10 @@ impl Machine {
         descriptor: &Descriptor,
         submission: &Submission<'_>,
         placed: &Placed,
-        wave_size: u8,
         registers: &QueueRegisters,
     ) -> Vec<Output> {
         let counted = registers.context.perfcount != 0;
-        core.monitor.launch(&core.waves, placed.start, placed.end, wave_size, counted);
+        core.monitor.launch(&core.waves, placed.start, placed.end, counted);
         if core.monitor.wants_sweep() {
             let gates = || gates(&self.config, &self.roles, &core.registers);
             core.monitor.sync(placed.start, core.placer.chip(), gates);

@@ -43,7 +43,6 @@ struct Pending {
     launched: bool,
     /// Whether its queue takes part in counting (COMPUTE_PERFCOUNT_ENABLE).
     counted: bool,
-    wave_size: u8,
 }
 
 /// Counting state of one XCC.
@@ -120,9 +119,9 @@ impl Monitor {
     }
 
     /// Takes the waves of a dispatch that lasts from `start` to `end`.
-    pub(crate) fn launch(&mut self, waves: &[Wave], start: u64, end: u64, wave_size: u8, counted: bool) {
+    pub(crate) fn launch(&mut self, waves: &[Wave], start: u64, end: u64, counted: bool) {
         self.dispatches.push((start, end));
-        let pending = |&wave: &Wave| Pending { wave, from: wave.start, launched: false, counted, wave_size };
+        let pending = |&wave: &Wave| Pending { wave, from: wave.start, launched: false, counted };
         self.pending.extend(waves.iter().map(pending));
     }
 
@@ -277,7 +276,7 @@ struct Share {
 impl Pending {
     fn add_to(&self, totals: &mut Totals, share: &Share) {
         if !self.launched {
-            totals.launch(self.wave.lanes, self.wave_size, self.wave.first);
+            totals.launch(self.wave.lanes, self.wave.size, self.wave.first);
         }
         totals.wave_cycles += share.cycles;
         totals.busy_cycles += share.busy;

@@ -29,8 +29,9 @@ pub(crate) struct Wave {
     pub(crate) place: u16,
     pub(crate) simd: u8,
     pub(crate) slot: u8,
-    /// Active lanes.
+    /// Active lanes, of how many.
     pub(crate) lanes: u8,
+    pub(crate) size: u8,
     /// Whether it is the first wave of its work-group.
     pub(crate) first: bool,
 }

@@ -177,7 +177,8 @@ impl Placer {
             self.units[place].occupy(seat, end, &launch.needs, limits);
             let (place, Seat { simd, slot }) = (place as u16, seat);
             let first = index == 0;
-            waves.push(Wave { workgroup: group.number, start, end, place, simd, slot, lanes, first });
+            let (workgroup, size) = (group.number, launch.needs.wave_size);
+            waves.push(Wave { workgroup, start, end, place, simd, slot, lanes, size, first });
             group_end = group_end.max(end);
         }
         let count = group.items.div_ceil(size);

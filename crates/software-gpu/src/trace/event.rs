@@ -46,6 +46,7 @@ pub(crate) enum Event {
     WaveStart {
         location: Location,
         lanes: u8,
+        wave_size: u8,
     },
     WaveEnd {
         location: Location,

@@ -91,7 +91,7 @@ fn token(event: &Event) -> Option<(Token, u32)> {
             let kind = REG_UCONFIG;
             (Token::Reg { pipe: PIPE, mark: false, kind, valid: true, register, data: value }, enable::REG)
         }
-        Event::WaveStart { location, lanes } => (
+        Event::WaveStart { location, lanes, .. } => (
             Token::WaveStart { place: place(location), pipe: PIPE, lanes: *lanes, group: 0 },
             enable::WAVE_START,
         ),

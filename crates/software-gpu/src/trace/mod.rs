@@ -9,6 +9,8 @@ mod event;
 mod gfx9;
 mod gfx9_stream;
 mod programming;
+mod rdna;
+mod rdna_stream;
 #[cfg(test)]
 mod tests;
 mod traces;

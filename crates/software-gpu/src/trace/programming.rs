@@ -6,8 +6,9 @@
 use wavescope_pm4::{Generation, RegisterName as Name};
 
 use super::bits::BitWriter;
-use super::gfx9_stream;
+use super::rdna::{Header, Layout};
 use super::unit::{Buffer, Stream, Unit};
+use super::{gfx9_stream, rdna_stream};
 
 /// What a register write brings about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,19 +74,36 @@ pub(crate) fn buffer(generation: Generation, unit: &Unit) -> Buffer {
     Buffer { address: page << PAGE, size, limit: size }
 }
 
-/// Opens the unit's stream.
-pub(crate) fn stream(
-    generation: Generation,
-    unit: &Unit,
-    cycle: u64,
-) -> Option<impl FnOnce(&mut BitWriter) -> Stream + use<>> {
-    let token_mask = unit.register(Name::SqThreadTraceTokenMask);
-    match generation {
-        Generation::Gfx9 => {
-            Some(move |out: &mut BitWriter| Stream::Gfx9(gfx9_stream::Stream::begin(cycle, token_mask, out)))
-        }
-        Generation::Gfx10 | Generation::Gfx11 | Generation::Gfx12 => None,
-    }
+/// Opens the unit's stream at `cycle`.
+pub(crate) fn stream(generation: Generation, unit: &Unit, cycle: u64, out: &mut BitWriter) -> Stream {
+    let tokens = unit.register(Name::SqThreadTraceTokenMask);
+    let layout = match generation {
+        Generation::Gfx9 => return Stream::Gfx9(gfx9_stream::Stream::begin(cycle, tokens, out)),
+        Generation::Gfx10 => Layout::Gfx10,
+        Generation::Gfx11 => Layout::Gfx11,
+        Generation::Gfx12 => Layout::Gfx12,
+    };
+    Stream::Rdna(rdna_stream::Stream::begin(layout, header(layout, unit), cycle, tokens, out))
+}
+
+/// The header token of gfx10 and later. Its upper bits are those of captures (gfx1100, gfx1201), without the trace
+/// settings that gfx12 repeats there; gfx10's are gfx11's.
+fn header(layout: Layout, unit: &Unit) -> Header {
+    const GFX11_CHIP: u64 = 0x6890_0000 >> 20;
+    const GFX12_CHIP: u64 = 0x8_6870_0000 >> 20;
+    let (version, chip) = match layout {
+        Layout::Gfx10 => (1, GFX11_CHIP),
+        Layout::Gfx11 => (3, GFX11_CHIP),
+        Layout::Gfx12 => (4, GFX12_CHIP),
+    };
+    // SIMD_SEL 1:0, WGP_SEL 7:4, SA_SEL 9.
+    let mask = unit.register(Name::SqThreadTraceMask);
+    Header { version, simd: (mask & 3) as u8, wgp: (mask >> 4 & 7) as u8, sa: (mask >> 9 & 1) as u8, chip }
+}
+
+/// Whether the engine reports compute work: gfx10 and later have a switch for it.
+pub(crate) fn sees_compute(generation: Generation, unit: &Unit) -> bool {
+    generation == Generation::Gfx9 || unit.register(Name::ComputeThreadTraceEnable) & 1 != 0
 }
 
 /// What software reads.

@@ -92,7 +92,8 @@ impl Traces {
             return;
         }
         for event in dispatch_events(registers) {
-            self.broadcast(0xFF, cycle, event);
+            let units = self.units.iter_mut().filter(|unit| programming::sees_compute(self.generation, unit));
+            units.for_each(|unit| unit.push(cycle, event));
         }
         waves.iter().for_each(|wave| self.wave(wave, 0, chip));
         let outputs = self.units.iter_mut().filter_map(|unit| unit.advance(cycle));
@@ -103,9 +104,13 @@ impl Traces {
     fn wave(&mut self, wave: &Wave, cycle: u64, chip: &Chip) {
         let position = chip.position(wave.place);
         let unit = &mut self.units[usize::from(position.xcc) * self.engines + usize::from(position.se)];
+        if !programming::sees_compute(self.generation, unit) {
+            return;
+        }
         let location = Location { sa: position.sa, unit: position.unit, simd: wave.simd, slot: wave.slot };
         if wave.start >= cycle {
-            unit.push(wave.start, Event::WaveStart { location, lanes: wave.lanes });
+            let (lanes, wave_size) = (wave.lanes, wave.size);
+            unit.push(wave.start, Event::WaveStart { location, lanes, wave_size });
         }
         if wave.end >= cycle {
             unit.push(wave.end, Event::WaveEnd { location });
@@ -133,15 +138,12 @@ impl Traces {
         let mut buffer = programming::buffer(self.generation, unit);
         buffer.limit = now.faults.trace_bytes().map_or(buffer.size, |limit| buffer.size.min(limit));
         unit.unmapped = buffer.size > 0 && !now.memory.is_valid(buffer.address, buffer.size, Access::Write);
-        let stream = programming::stream(self.generation, unit, now.cycle);
-        if let Some(stream) = stream {
-            unit.start(buffer, stream);
-            self.on += 1;
-            for wave in now.monitor.waves() {
-                let position = now.chip.position(wave.place);
-                if self.index(position.xcc, position.se) == index {
-                    self.wave(wave, now.cycle, now.chip);
-                }
+        unit.start(buffer, |unit, out| programming::stream(self.generation, unit, now.cycle, out));
+        self.on += 1;
+        for wave in now.monitor.waves() {
+            let position = now.chip.position(wave.place);
+            if self.index(position.xcc, position.se) == index {
+                self.wave(wave, now.cycle, now.chip);
             }
         }
     }

@@ -4,7 +4,7 @@ use wavescope_pm4::RegisterName;
 
 use super::bits::BitWriter;
 use super::event::Event;
-use super::gfx9_stream;
+use super::{gfx9_stream, rdna_stream};
 
 /// The hardware writes whole pieces of this many bytes, and counts them in WPTR.
 const PIECE: u64 = 32;
@@ -20,12 +20,21 @@ pub(crate) struct Output {
 #[derive(Clone, Debug)]
 pub(crate) enum Stream {
     Gfx9(gfx9_stream::Stream),
+    Rdna(rdna_stream::Stream),
 }
 
 impl Stream {
     fn event(&mut self, cycle: u64, event: &Event, out: &mut BitWriter) {
         match self {
             Self::Gfx9(stream) => stream.event(cycle, event, out),
+            Self::Rdna(stream) => stream.event(cycle, event, out),
+        }
+    }
+
+    fn end(&self, out: &mut BitWriter) {
+        match self {
+            Self::Gfx9(_) => {}
+            Self::Rdna(stream) => stream.end(out),
         }
     }
 }
@@ -113,9 +122,11 @@ impl Unit {
     }
 
     /// Starts tracing into `buffer` with the stream that `begin` opens.
-    pub(crate) fn start(&mut self, buffer: Buffer, begin: impl FnOnce(&mut BitWriter) -> Stream) {
+    pub(crate) fn start(&mut self, buffer: Buffer, begin: impl FnOnce(&Self, &mut BitWriter) -> Stream) {
         self.buffer = buffer;
-        self.stream = Some(begin(&mut self.encoded));
+        let mut out = std::mem::take(&mut self.encoded);
+        self.stream = Some(begin(self, &mut out));
+        self.encoded = out;
     }
 
     /// Takes an event, also one of the future.
@@ -155,7 +166,9 @@ impl Unit {
     /// Ends tracing at `cycle`; what would have come later is not traced.
     pub(crate) fn stop(&mut self, cycle: u64) -> Option<Output> {
         self.encode(cycle);
-        self.stream = None;
+        if let Some(stream) = self.stream.take() {
+            stream.end(&mut self.encoded);
+        }
         self.waiting.clear();
         self.encoded.pad(PIECE);
         self.flush()

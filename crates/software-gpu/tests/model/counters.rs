@@ -6,7 +6,7 @@ use wavescope_software_gpu::{DeviceConfig, WaveTruth};
 use crate::rig::stream::{Loaded, Recorded};
 use crate::rig::{Rig, RigQueue, dispatch};
 
-const TARGETS: [&str; 4] = ["gfx90a", "gfx942", "gfx1100", "gfx1201"];
+const TARGETS: [&str; 5] = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"];
 /// Grid and work-group sizes: full, partial, one, two and three dimensions.
 const SHAPES: [([u32; 3], [u16; 3]); 8] = [
     ([64, 1, 1], [64, 1, 1]),

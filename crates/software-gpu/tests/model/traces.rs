@@ -1,8 +1,9 @@
 //! Thread traces programmed by recorded command buffers, against the placement log.
 
+use wavescope_pm4::Generation;
 use wavescope_software_gpu::{DeviceConfig, DeviceOptions, Fault, FaultPlan, StatusLie};
 
-use crate::rig::sqtt::{Mark, read_gfx9};
+use crate::rig::sqtt::{Mark, Rdna, read_gfx9, read_rdna};
 use crate::rig::stream::{Loaded, Recorded, load};
 use crate::rig::{Rig, dispatch};
 
@@ -63,10 +64,17 @@ impl Traced {
         (self.loaded.bases[1] + before, if enabled(engine) { step } else { 4096 })
     }
 
-    /// The engine's stream: as many bytes as the write pointer says.
+    /// The engine's stream: as many bytes as the write pointer says. It counts pieces of 32 bytes; on gfx11 it is an
+    /// address in such pieces.
     fn stream(&self, engine: u64) -> Vec<u32> {
         let (address, _) = self.part(engine);
-        self.rig.arena().dwords(address, u64::from(self.record(engine).pointer & 0x3FFF_FFFF) * 8)
+        let pointer = u64::from(self.record(engine).pointer);
+        let bytes = match self.rig.device.config().target.generation() {
+            Generation::Gfx9 => (pointer & 0x3FFF_FFFF) * 32,
+            Generation::Gfx10 | Generation::Gfx12 => (pointer & 0x1FFF_FFFF) * 32,
+            Generation::Gfx11 => ((pointer & 0x1FFF_FFFF) * 32).wrapping_sub(address) & 0x1FFF_FFFF,
+        };
+        self.rig.arena().dwords(address, bytes / 4)
     }
 }
 
@@ -79,7 +87,8 @@ fn logged(rig: &Rig, engine: u64, config: &DeviceConfig) -> Vec<(u64, Mark)> {
         .filter(|wave| (u64::from(wave.xcc), u64::from(wave.se)) == (engine / per_xcc, engine % per_xcc));
     let mut marks: Vec<_> = here
         .flat_map(|wave| {
-            let place = (wave.sa, wave.cu, wave.simd, wave.slot);
+            let unit = if config.target.generation() == Generation::Gfx9 { wave.cu } else { wave.cu / 2 };
+            let place = (wave.sa, unit, wave.simd, wave.slot);
             [(wave.start, Mark::Start { place, lanes: wave.lanes }), (wave.end, Mark::End { place })]
         })
         .collect();
@@ -206,4 +215,66 @@ fn two_runs_of_one_program_deliver_different_data_of_their_own() {
     let log = logged(&traced.rig, 0, traced.rig.device.config());
     assert_eq!(first.len() + second.len(), log.len());
     assert_eq!(by_time(relative(second)), by_time(relative(log[first.len()..].to_vec())));
+}
+
+const RDNA: [(&str, Rdna); 3] =
+    [("gfx1030", Rdna::Gfx10), ("gfx1100", Rdna::Gfx11), ("gfx1201", Rdna::Gfx12)];
+
+#[test]
+fn waves_of_gfx10_and_later_are_those_of_the_log() {
+    for (target, version) in RDNA {
+        let traced = Traced::new(target, "att-se-mask-1.json", vec![]);
+        traced.run(&[1000, 3, 700]);
+        let marks = read_rdna(version, &traced.stream(0));
+        let log = logged(&traced.rig, 0, traced.rig.device.config());
+        assert!(log.len() > 200, "{target}: {}", log.len());
+        assert_eq!(by_time(relative(waves_only(&marks))), by_time(relative(log)), "{target}");
+        assert_eq!(traced.record(0).status, 0, "{target}");
+        for engine in 1..traced.engines {
+            let waves = waves_only(&read_rdna(version, &traced.stream(engine)));
+            assert_eq!(waves, [], "{target}: engine {engine} is not in the mask");
+        }
+    }
+}
+
+#[test]
+fn gfx10_and_later_carry_the_markers_and_the_dispatch() {
+    for (target, version) in RDNA {
+        let traced = Traced::new(target, "att-se-mask-1.json", vec![]);
+        traced.run(&[10]);
+        let marks = read_rdna(version, &traced.stream(0));
+        let words: Vec<_> = marks
+            .iter()
+            .filter_map(|(_, mark)| {
+                if let Mark::Register { register, data } = mark { Some((*register, *data)) } else { None }
+            })
+            .collect();
+        assert_eq!(
+            words,
+            [(0xC342, 0x434F_5200), (0xC342, 0x0008_0201), (0xC342, 100_000 << 12 | 6)],
+            "{target}"
+        );
+        let value = |number| {
+            marks.iter().find_map(|(_, mark)| match mark {
+                Mark::Compute { register, data } if *register == number => Some(*data),
+                _ => None,
+            })
+        };
+        assert_eq!([value(7), value(8), value(9)], [Some(128), Some(1), Some(1)], "{target}");
+        let first = marks.iter().position(|(_, mark)| matches!(mark, Mark::Start { .. })).unwrap();
+        let dispatch = marks.iter().position(|(_, mark)| matches!(mark, Mark::Dispatch { .. })).unwrap();
+        assert!(dispatch < first, "{target}: the dispatch comes before its first wave");
+    }
+}
+
+#[test]
+fn a_full_buffer_of_gfx10_and_later_shows_by_its_size_only() {
+    for (target, _) in RDNA {
+        let traced = Traced::new(target, "att-se-mask-1.json", vec![Fault::TraceBytes(4096)]);
+        traced.run(&[20_000]);
+        assert_eq!(traced.stream(0).len(), 4096 / 4, "{target}");
+        let record = traced.record(0);
+        assert_eq!(record.status, 0, "{target}");
+        assert!(record.counter > 0, "{target}: dropped tokens are counted");
+    }
 }

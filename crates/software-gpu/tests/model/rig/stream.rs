@@ -71,7 +71,9 @@ impl Recorded {
 /// Allocates what `allocs` lists and writes the buffers of `ib` there.
 pub(crate) fn load(rig: &Rig, allocs: &Value, ib: &Value) -> Loaded {
     let sizes: Vec<u64> = array(allocs).iter().map(|alloc| number(&alloc["size"])).collect();
-    let bases: Vec<u64> = sizes.iter().map(|&size| rig.arena().allocate(size as usize)).collect();
+    // The library accepts a trace buffer of no bytes; the engines then write a page each behind its address.
+    const BEHIND: usize = 64 << 12;
+    let bases: Vec<u64> = sizes.iter().map(|&size| rig.arena().allocate(size as usize + BEHIND)).collect();
     let buffers = ib.as_object().unwrap().iter().map(|(name, part)| {
         let address = bases[number(&part["alloc"]) as usize] + number(&part["off"]);
         let mut dwords = parse_dwords(part["dw"].as_str().unwrap());

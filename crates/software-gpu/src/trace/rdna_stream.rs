@@ -1,0 +1,156 @@
+//! Events to the gfx10, gfx11 and gfx12 token streams, with time.
+//!
+//! A step of time rides on its token if it is small; else a TIME, MISC or TIMESTAMP token comes before it, as in
+//! captures.
+
+use wavescope_pm4::EventWrite;
+
+use super::bits::BitWriter;
+use super::event::{Event, compute};
+use super::rdna::{Header, Layout, Pipe, Token};
+
+/// What TIME adds to its field.
+const TIME_BASE: u64 = 4;
+const TIME_MAX: u64 = 15;
+const MISC_MAX: u64 = 511;
+/// Every compute queue appears as the second micro-engine's first pipe, as captures show it.
+const PIPE: Pipe = Pipe { me: 1, pipe: 0 };
+/// REG_INIT's type for a dispatch, and the dispatch initiator as captures show it.
+const REG_INIT_DISPATCH: u8 = 2;
+const INITIATE: u32 = 0x8045;
+/// Pseudo register that announces an event; its data is the event type.
+const REG_EVENT: u16 = 0xFF;
+
+/// Bits of SQ_THREAD_TRACE_TOKEN_MASK (kernel `gc_*_sh_mask.h`, `SQ_TT_TOKEN_MASK_TOKEN_EXCLUDE`, `_REG_INCLUDE`).
+mod mask {
+    pub(super) const EXCLUDE_WAVES: u32 = 1 << 4;
+    pub(super) const EXCLUDE_REG: u32 = 1 << 6;
+    pub(super) const EXCLUDE_EVENT: u32 = 1 << 7;
+    pub(super) const INCLUDE_COMPUTE: u32 = 1 << 19;
+}
+
+/// Zero bits behind the last token, so that no rule about the end of a buffer touches it.
+const TAIL_BITS: u32 = 64;
+
+/// Encoder state of one shader engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    layout: Layout,
+    /// Cycle up to which the tokens have told time.
+    cycle: u64,
+    token_mask: u32,
+}
+
+impl Stream {
+    /// Begins a stream at `cycle` with its header.
+    pub(crate) fn begin(
+        layout: Layout,
+        header: Header,
+        cycle: u64,
+        token_mask: u32,
+        out: &mut BitWriter,
+    ) -> Self {
+        Token::Header(header).write(layout, 0, out);
+        Self { layout, cycle, token_mask }
+    }
+
+    /// Writes an event's tokens. A cycle before the last token's counts as that token's.
+    pub(crate) fn event(&mut self, cycle: u64, event: &Event, out: &mut BitWriter) {
+        let shows = |bit| self.token_mask & bit == 0;
+        let registers = shows(mask::EXCLUDE_REG);
+        let compute = registers && !shows(mask::INCLUDE_COMPUTE);
+        match *event {
+            // The initiator is seen as REG_INIT.
+            Event::Compute { register: compute::DISPATCH_INITIATOR, .. } => {}
+            Event::Compute { register, value } if compute => self.compute(cycle, register.into(), value, out),
+            Event::DispatchStart if registers => {
+                let token =
+                    Token::RegInit { vmid: 0, pipe: PIPE, kind: REG_INIT_DISPATCH, data: INITIATE, sync: 0 };
+                self.token(cycle, &token, out);
+            }
+            Event::UserData { register, value } if registers => {
+                self.register(cycle, register, value, false, out)
+            }
+            Event::WaveStart { location, lanes, wave_size } if shows(mask::EXCLUDE_WAVES) => {
+                let count = count(lanes, wave_size);
+                let token = Token::WaveStart {
+                    location,
+                    queue: 0,
+                    pipe: PIPE,
+                    dispatcher: 0,
+                    count,
+                    extension: None,
+                };
+                self.token(cycle, &token, out);
+            }
+            Event::WaveEnd { location } if shows(mask::EXCLUDE_WAVES) => {
+                self.token(cycle, &Token::WaveEnd { location }, out);
+            }
+            Event::Idle => self.command_event(cycle, EventWrite::CS_PARTIAL_FLUSH, out),
+            Event::Other(event) => self.command_event(cycle, event, out),
+            Event::Compute { .. }
+            | Event::DispatchStart
+            | Event::UserData { .. }
+            | Event::WaveStart { .. }
+            | Event::WaveEnd { .. } => {}
+        }
+    }
+
+    /// Ends the stream.
+    pub(crate) fn end(&self, out: &mut BitWriter) {
+        (0..TAIL_BITS / 4).for_each(|_| Token::Nop.write(self.layout, 0, out));
+    }
+
+    fn command_event(&mut self, cycle: u64, event: EventWrite, out: &mut BitWriter) {
+        let id = event.event_type();
+        let excluded = |bit| self.token_mask & bit != 0;
+        let (registers, events) = (!excluded(mask::EXCLUDE_REG), !excluded(mask::EXCLUDE_EVENT));
+        if registers && excluded(mask::INCLUDE_COMPUTE) {
+            self.register(cycle, REG_EVENT, id.into(), true, out);
+        }
+        if events {
+            /// Events of a compute queue.
+            const COMPUTE: u8 = 2;
+            self.token(cycle, &Token::Event { bottom: false, kind: COMPUTE, pipe: PIPE, id }, out);
+        }
+    }
+
+    fn compute(&mut self, cycle: u64, register: u16, value: u32, out: &mut BitWriter) {
+        self.register(cycle, register, value, true, out);
+    }
+
+    fn register(&mut self, cycle: u64, register: u16, data: u32, compute: bool, out: &mut BitWriter) {
+        self.token(cycle, &Token::Reg { pipe: PIPE, rdp: false, context: 0, compute, register, data }, out);
+    }
+
+    fn token(&mut self, cycle: u64, token: &Token, out: &mut BitWriter) {
+        let step = cycle.saturating_sub(self.cycle);
+        self.cycle += step;
+        let own = if step <= token.max_step(self.layout) {
+            step
+        } else {
+            self.pass(step, out);
+            0
+        };
+        token.write(self.layout, own, out);
+    }
+
+    /// Lets `step` clocks pass, more than three.
+    fn pass(&self, step: u64, out: &mut BitWriter) {
+        if step <= TIME_BASE + TIME_MAX {
+            Token::Time.write(self.layout, step - TIME_BASE, out);
+        } else if step <= MISC_MAX {
+            Token::Misc { flags: 0 }.write(self.layout, step, out);
+        } else {
+            let token = Token::Timestamp { real_time: false, lost: false, tag: false, value: step };
+            token.write(self.layout, 0, out);
+        }
+    }
+}
+
+/// WAVE_START's count: captures of waves of 32 show the active lanes less one below two set bits; waves of 64 need
+/// the sixth bit themselves.
+fn count(lanes: u8, wave_size: u8) -> u8 {
+    let lanes = lanes.saturating_sub(1);
+    if wave_size == 32 { 0x60 | lanes } else { lanes }
+}
