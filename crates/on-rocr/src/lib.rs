@@ -2,7 +2,7 @@
 //!
 //! [`Sysroot`] is a folder outside the repository with ROCm's userland, unpacked once; [`Gpus`] a topology folder that
 //! says which GPUs there are; [`Machine`] both together with the preloaded kernel driver, from which commands are made.
-//! [`rerun`] lets a test run itself there, where [`runtime_table`] is the API table that tools get. Where the userland
+//! [`rerun()`] lets a test run itself there, where [`runtime_table`] is the API table that tools get. Where the userland
 //! cannot be had, tests say `NOT RUN` and why.
 //!
 //! ```no_run

@@ -18,7 +18,7 @@ static TABLE: OnceLock<usize> = OnceLock::new();
 
 /// Initialises the real runtime, once and for the rest of the process, and returns the table that it handed to tools.
 /// Only in programs started through
-/// [`Machine::command_with_table`](crate::Machine::command_with_table), as [`rerun`](crate::rerun) does.
+/// [`Machine::command_with_table`](crate::Machine::command_with_table), as [`rerun()`](crate::rerun()) does.
 ///
 /// # Errors
 /// [`Error::NoTable`] with what was missing.

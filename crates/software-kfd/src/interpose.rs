@@ -197,6 +197,10 @@ pub(crate) unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_i
 }
 
 /// What a path leads to.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the rebuilt path lies on the stack: nothing here may allocate"
+)]
 enum Target {
     Device(Device),
     Moved(Redirected),

@@ -111,8 +111,10 @@ fn descriptors_and_errors_behave_as_the_kernels() {
         assert_eq!(unsafe { libc::ioctl(copy, 0x4B7F, 0) }, -1);
         assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::ENOTTY));
         // A success leaves errno alone.
-        // SAFETY: the calling thread's own errno.
-        unsafe { *libc::__errno_location() = 77 };
+        // SAFETY: glibc returns the place of the calling thread's errno.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: valid for this thread, and nobody else writes it.
+        unsafe { errno.write(77) };
         version(copy).unwrap();
         assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(77));
     });

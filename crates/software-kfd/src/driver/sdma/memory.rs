@@ -1,8 +1,8 @@
 //! Every access of an SDMA engine to memory. Each asks the GPU's page tables first.
 
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::{ptr, slice};
 
 use wavescope_software_gpu::{Access, Host};
 
@@ -84,11 +84,10 @@ impl Memory {
         for (at, piece) in pieces(bytes) {
             let to = to.wrapping_add(at);
             self.check(to, piece, Access::Write)?;
-            for index in 0..piece as usize / N {
-                // SAFETY: inside the range that `check` found mapped for writing; an array of bytes needs no
-                // alignment; see `copy`.
-                unsafe { (to as *mut [u8; N]).add(index).write(pattern) };
-            }
+            // SAFETY: the range is mapped for writing, as `check` found, and arrays of bytes need no alignment and take
+            // any value; see `copy`.
+            let patterns = unsafe { slice::from_raw_parts_mut(to as *mut [u8; N], piece as usize / N) };
+            patterns.fill(pattern);
         }
         Ok(())
     }
