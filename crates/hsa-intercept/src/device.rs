@@ -21,13 +21,32 @@ pub enum SignalKind {
     GpuOnly,
 }
 
-/// A condition of [`Device::wait_any`]: the signal's value is less than `below`.
+/// What a waiter waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// The value is less than this.
+    Below(i64),
+    /// The value is this or more.
+    AtLeast(i64),
+}
+
+impl Until {
+    /// Whether `value` is what was waited for.
+    pub const fn holds(self, value: i64) -> bool {
+        match self {
+            Self::Below(limit) => value < limit,
+            Self::AtLeast(limit) => value >= limit,
+        }
+    }
+}
+
+/// A condition of [`Device::wait_any`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The signal.
     pub signal: Signal,
-    /// The value that it must fall below.
-    pub below: i64,
+    /// The value it must have.
+    pub until: Until,
 }
 
 /// The runtime, as far as interception calls it while dispatches run.

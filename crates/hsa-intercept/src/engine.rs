@@ -86,6 +86,11 @@ impl QueueHandle {
         self.queue.id
     }
 
+    /// The agent that consumes it.
+    pub fn agent(&self) -> AgentId {
+        self.queue.agent.id
+    }
+
     /// Rewrites a batch whose first packet has index `first` in the application's queue. `write` gets the result in one
     /// call; it is called also if nobody listens, with `packets` itself.
     pub fn rewrite(&self, packets: &[AqlPacket], first: u64, mut write: impl FnMut(&[AqlPacket])) {

@@ -13,6 +13,9 @@ pub enum Error {
         /// Name of the entry.
         call: &'static str,
     },
+    /// There are more queues than can be told apart.
+    #[error("no place for another queue")]
+    TooManyQueues,
     /// The operating system refused the reaper its thread.
     #[error("no thread for the reaper")]
     NoThread(#[source] std::io::Error),

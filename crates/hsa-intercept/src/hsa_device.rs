@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use hsa_sys::hsa_signal_t;
 use wavescope_core::{AgentId, DispatchTimes};
-use wavescope_hsa::{Hsa, HsaSignal, SignalWait};
+use wavescope_hsa::{Condition, Hsa, HsaSignal, SignalWait};
 
 use crate::Error;
-use crate::device::{Device, Signal, SignalKind, Wait};
+use crate::device::{Device, Signal, SignalKind, Until, Wait};
 
 /// Signals and times through the saved entries of a runtime.
 #[derive(Debug)]
@@ -24,6 +24,14 @@ impl HsaDevice {
 
 const fn raw(signal: Signal) -> hsa_signal_t {
     hsa_signal_t { handle: signal.0 }
+}
+
+fn signal_wait(wait: &Wait) -> SignalWait {
+    let condition = match wait.until {
+        Until::Below(limit) => Condition::Below(limit),
+        Until::AtLeast(limit) => Condition::AtLeast(limit),
+    };
+    SignalWait { signal: raw(wait.signal), condition }
 }
 
 impl Device for HsaDevice {
@@ -48,8 +56,7 @@ impl Device for HsaDevice {
     }
 
     fn wait_any(&self, waits: &[Wait], timeout: Duration) {
-        let waits: Vec<SignalWait> =
-            waits.iter().map(|wait| SignalWait { signal: raw(wait.signal), below: wait.below }).collect();
+        let waits: Vec<SignalWait> = waits.iter().map(signal_wait).collect();
         if self.hsa.wait_any(&waits, timeout).is_err() {
             // A runtime without the call: look again after a while instead of spinning.
             std::thread::sleep(Duration::from_millis(1));

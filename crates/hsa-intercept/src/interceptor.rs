@@ -3,7 +3,6 @@
 //! The entries of a table carry no context, so the interceptor that they lead to is a global: the newest one that was
 //! installed. It is never freed, since an application may keep a pointer to a replaced entry for good.
 
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -20,18 +19,23 @@ use wavescope_core::{
 use wavescope_hsa::Hsa;
 
 use crate::Error;
+use crate::application_queues::ApplicationQueues;
 use crate::code_objects::{CodeObject, CodeObjectListener, CodeObjects, Kernel};
 use crate::device::Signal;
-use crate::engine::Engine;
+use crate::engine::{Engine, QueueHandle};
 use crate::hsa_device::HsaDevice;
-use crate::runtime_queue::{Creation, RuntimeQueue};
-use crate::table::{self, Patch};
+use crate::patch::Patch;
+use crate::runtime_queue::Creation;
+use crate::table;
+use crate::technique::Technique;
 
 /// How to install an [`Interceptor`].
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether queues are intercepted. Without, only code objects are followed and queue creation is not replaced.
     pub queues: bool,
+    /// How; `None` asks the environment ([`Technique::VARIABLE`]).
+    pub technique: Option<Technique>,
     /// How long destroying a queue waits for instrumented dispatches that are still in flight on it.
     pub destroy_timeout: Duration,
     /// How long [`Interceptor::shut_down`] waits for each subscription.
@@ -42,6 +46,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             queues: true,
+            technique: None,
             destroy_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(60),
         }
@@ -54,7 +59,7 @@ pub struct Interceptor {
     engine: Engine,
     code: CodeObjects,
     options: Options,
-    queues: Mutex<HashMap<usize, Box<RuntimeQueue>>>,
+    queues: ApplicationQueues,
     patch: Mutex<Option<Patch>>,
 }
 
@@ -82,19 +87,28 @@ impl Interceptor {
         // SAFETY: likewise.
         let hsa = unsafe { Hsa::from_table(table, topology) }?;
         let agents = hsa.gpus().iter().map(|gpu| gpu.id).collect::<Vec<_>>();
-        let engine = Engine::new(Arc::new(HsaDevice::new(hsa.clone())), agents);
+        let device = Arc::new(HsaDevice::new(hsa.clone()));
+        let technique = options.queues.then(|| options.technique.unwrap_or_else(Technique::from_environment));
         let interceptor = Arc::new(Self {
+            queues: ApplicationQueues::new(&hsa, &device, technique),
             hsa,
-            engine,
+            engine: Engine::new(device, agents),
             code: CodeObjects::default(),
             options,
-            queues: Mutex::new(HashMap::new()),
             patch: Mutex::new(None),
         });
         // SAFETY: likewise.
-        let patch = unsafe { Patch::apply(table, &interceptor) }?;
-        *interceptor.patch.lock() = Some(patch);
+        let slots = unsafe { table::slots(table, &interceptor) }?;
+        table::lead_to(&interceptor);
+        interceptor.queues.lead_entries_here();
+        // SAFETY: likewise.
+        *interceptor.patch.lock() = Some(unsafe { Patch::apply(table, slots) });
         Ok(interceptor)
+    }
+
+    /// How queues are intercepted; `None` if they are not.
+    pub fn technique(&self) -> Option<Technique> {
+        self.queues.technique()
     }
 
     /// The runtime, through its own entries.
@@ -117,16 +131,21 @@ impl Interceptor {
         self.code.listen(listener);
     }
 
-    /// Ends all subscriptions, puts back the table's entries that still hold ours, and ends the reaper. Queues that
-    /// exist go on unchanged. Twice is fine.
+    /// Ends all subscriptions, puts back the table's entries that still hold ours, and ends our threads. Twice is fine.
+    ///
+    /// Queues that exist go on unchanged. While there are fronts among them, the entries that answer for fronts stay,
+    /// and the worker with them: call this again when the application has destroyed its queues.
     ///
     /// # Errors
     /// [`InterceptionError::DrainTimedOut`] if dispatches did not retire in time; everything else was done.
     pub fn shut_down(&self) -> Result<(), InterceptionError> {
-        if let Some(patch) = self.patch.lock().take() {
+        let outcome = self.engine.shut_down(self.options.drain_timeout);
+        if self.queues.end_if_no_fronts()
+            && let Some(patch) = self.patch.lock().take()
+        {
             patch.restore();
         }
-        self.engine.shut_down(self.options.drain_timeout)
+        outcome
     }
 
     /// Whether `table` still leads to this interceptor.
@@ -136,10 +155,6 @@ impl Interceptor {
     pub(crate) unsafe fn holds(&self, table: *mut HsaApiTable) -> bool {
         // SAFETY: a runtime's table is static memory, so the patched one is there too.
         self.patch.lock().as_ref().is_some_and(|patch| unsafe { patch.holds(table) })
-    }
-
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
     }
 
     /// Answers `hsa_queue_create`. Errors of the runtime come back unchanged and leave nothing behind.
@@ -158,12 +173,8 @@ impl Interceptor {
             return unsafe { creation.plain(&self.hsa, queue) };
         };
         // SAFETY: likewise.
-        let created = unsafe { RuntimeQueue::create(&self.hsa, creation, handle.clone(), queue) };
-        match created {
-            Ok(created) => {
-                self.queues.lock().insert(created.address(), created);
-                HSA_STATUS_SUCCESS
-            }
+        match unsafe { self.queues.create(creation, &handle, queue) } {
+            Ok(()) => HSA_STATUS_SUCCESS,
             Err(status) => {
                 self.engine.queue_destroyed(&handle);
                 status
@@ -176,28 +187,18 @@ impl Interceptor {
     /// # Safety
     /// The argument is that of the application's call.
     pub(crate) unsafe fn destroy_queue(&self, queue: *mut hsa_queue_t) -> hsa_status_t {
-        let Some(destroy) = self.hsa.table().core.hsa_queue_destroy_fn else {
-            return hsa_sys::HSA_STATUS_ERROR;
-        };
-        let ours = self.queues.lock().remove(&queue.addr());
-        if let Some(ours) = &ours
-            && !ours.handle().wait_empty(self.options.destroy_timeout)
-        {
-            tracing::error!(queue = %ours.handle().id(), "destroyed with instrumented dispatches in flight");
-        }
-        // SAFETY: by this function's contract; the queue's record, which hook and callback use, outlives the call.
-        let status = unsafe { destroy(queue) };
-        match ours {
-            Some(ours) if status == HSA_STATUS_SUCCESS => self.engine.queue_destroyed(ours.handle()),
-            Some(ours) => drop(self.queues.lock().insert(ours.address(), ours)),
-            None => {}
+        let timeout = self.options.destroy_timeout;
+        // SAFETY: by this function's contract.
+        let (status, gone) = unsafe { self.queues.destroy(queue, timeout) };
+        if let Some(gone) = gone {
+            self.engine.queue_destroyed(&gone);
         }
         status
     }
 
     /// The runtime reported `status` on a queue.
-    pub(crate) fn queue_failed(&self, queue: &RuntimeQueue) {
-        self.engine.queue_failed(queue.handle());
+    pub(crate) fn queue_failed(&self, queue: &QueueHandle) {
+        self.engine.queue_failed(queue);
     }
 
     /// Answers `hsa_amd_profiling_get_dispatch_time`.

@@ -1,6 +1,7 @@
 //! HSA API-table hooks, packet rewriting and completion
 
 mod agent;
+mod application_queues;
 mod code_objects;
 mod device;
 mod engine;
@@ -10,9 +11,11 @@ mod fault;
 #[cfg(loom)]
 pub mod fault;
 mod flight;
+mod front;
 mod hsa_device;
 mod interceptor;
 mod packets;
+mod patch;
 mod program_memory;
 mod queue;
 mod reaper;
@@ -22,13 +25,15 @@ mod serializer;
 mod snapshot;
 mod subscribers;
 mod table;
+mod technique;
 mod thread_mark;
 mod times;
 
 pub use code_objects::{CodeObject, CodeObjectListener, Kernel};
-pub use device::{Device, Signal, SignalKind, Wait};
+pub use device::{Device, Signal, SignalKind, Until, Wait};
 pub use engine::{Engine, QueueHandle};
 pub use error::Error;
 pub use hsa_device::HsaDevice;
 pub use interceptor::{Interceptor, Options};
 pub use program_memory::ProgramMemory;
+pub use technique::Technique;

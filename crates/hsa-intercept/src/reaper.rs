@@ -15,7 +15,7 @@ use wavescope_core::sync::Mutex;
 use wavescope_core::sync::thread::{self, JoinHandle};
 
 use crate::Error;
-use crate::device::{Device, Signal, SignalKind, Wait};
+use crate::device::{Device, Signal, SignalKind, Until, Wait};
 use crate::flight::Entry;
 use crate::queue::Queue;
 
@@ -68,7 +68,7 @@ impl Reaper {
     pub(crate) fn prepare(&self) -> Result<Rounds, Error> {
         let control = self.device.create_signal(1, SignalKind::Interrupt)?;
         self.inbox.lock().control = Some(control);
-        let waits = vec![Wait { signal: control, below: 1 }];
+        let waits = vec![Wait { signal: control, until: Until::Below(1) }];
         Ok(Rounds { control, queues: Vec::new(), waits, entries: Vec::new(), carriers: Vec::new() })
     }
 
@@ -124,8 +124,8 @@ impl Reaper {
             if destroyed {
                 queue.release();
             } else if let Some(signals) = queue.signals() {
-                let below = queue.flight.lock().seen();
-                rounds.waits.push(Wait { signal: signals.counter, below });
+                let until = Until::Below(queue.flight.lock().seen());
+                rounds.waits.push(Wait { signal: signals.counter, until });
             }
         }
         !stop

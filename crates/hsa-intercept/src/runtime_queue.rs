@@ -72,7 +72,6 @@ impl RuntimeQueue {
         hsa: &Hsa,
         creation: &Creation,
         handle: QueueHandle,
-        queue: *mut *mut hsa_queue_t,
     ) -> Result<Box<Self>, hsa_status_t> {
         let amd = &hsa.table().amd;
         let create = amd.hsa_amd_queue_intercept_create_fn.ok_or(HSA_STATUS_ERROR)?;
@@ -108,13 +107,15 @@ impl RuntimeQueue {
             unsafe { discard(hsa, created) };
             return Err(status);
         }
-        // SAFETY: the application's result, by this function's contract.
-        unsafe { queue.write(created) };
         Ok(record)
     }
 
     pub(crate) fn handle(&self) -> &QueueHandle {
         &self.handle
+    }
+
+    pub(crate) fn pointer(&self) -> NonNull<hsa_queue_t> {
+        self.queue
     }
 
     /// The queue's address, by which the application names it.
@@ -127,7 +128,7 @@ impl RuntimeQueue {
 ///
 /// # Safety
 /// `queue` is an intercept queue of the runtime.
-unsafe fn enable_times(hsa: &Hsa, queue: *mut hsa_queue_t) {
+pub(crate) unsafe fn enable_times(hsa: &Hsa, queue: *mut hsa_queue_t) {
     let Some(enable) = hsa.table().amd.hsa_amd_profiling_set_profiler_enabled_fn else { return };
     // SAFETY: by this function's contract.
     let status = unsafe { enable(queue, 1) };
@@ -153,7 +154,7 @@ unsafe extern "C-unwind" fn on_error(status: hsa_status_t, queue: *mut hsa_queue
     if status != HSA_STATUS_SUCCESS
         && let Some(interceptor) = table::current()
     {
-        interceptor.queue_failed(record);
+        interceptor.queue_failed(record.handle());
     }
     if let Some(callback) = record.callback {
         // SAFETY: the application's callback with its own data; the queue is the one that it got from us.

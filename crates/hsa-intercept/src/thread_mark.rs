@@ -45,7 +45,16 @@ impl Drop for InsideHook {
     }
 }
 
-/// The kernel's number of the current thread; asked once per thread, so the enqueue path makes no system call.
+/// A number that no thread has.
+const INTERNAL: u32 = u32::MAX;
+
+/// Says that the current thread is ours: what it submits, it submits for an application thread that is not known.
+pub(crate) fn mark_internal() {
+    let _ = imp::THREAD.try_with(|thread| thread.set(INTERNAL));
+}
+
+/// The kernel's number of the current thread; asked once per thread, so the enqueue path makes no system call. `None` for
+/// threads of ours.
 pub(crate) fn current_thread() -> Option<ThreadId> {
     let number = imp::THREAD.try_with(|thread| {
         if thread.get() == 0 {
@@ -53,7 +62,7 @@ pub(crate) fn current_thread() -> Option<ThreadId> {
         }
         thread.get()
     });
-    number.ok().map(ThreadId)
+    number.ok().filter(|&number| number != INTERNAL).map(ThreadId)
 }
 
 fn gettid() -> u32 {

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use hsa_sys::{
-    HSA_AMD_SIGNAL_AMD_GPU_ONLY, HSA_SIGNAL_CONDITION_LT, HSA_WAIT_STATE_BLOCKED, hsa_signal_condition_t,
-    hsa_signal_t,
+    HSA_AMD_SIGNAL_AMD_GPU_ONLY, HSA_SIGNAL_CONDITION_GTE, HSA_SIGNAL_CONDITION_LT, HSA_WAIT_STATE_BLOCKED,
+    hsa_signal_condition_t, hsa_signal_t,
 };
 
 use crate::Hsa;
@@ -17,13 +17,31 @@ pub struct HsaSignal {
     handle: hsa_signal_t,
 }
 
-/// A wait of [`Hsa::wait_any`]: until the value is less than `below`.
+/// What [`Hsa::wait_any`] waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The value is less than this.
+    Below(i64),
+    /// The value is this or more.
+    AtLeast(i64),
+}
+
+/// A wait of [`Hsa::wait_any`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalWait {
     /// The signal.
     pub signal: hsa_signal_t,
-    /// The value that it must fall below.
-    pub below: i64,
+    /// The value it must have.
+    pub condition: Condition,
+}
+
+impl Condition {
+    fn parts(self) -> (hsa_signal_condition_t, i64) {
+        match self {
+            Self::Below(limit) => (HSA_SIGNAL_CONDITION_LT, limit),
+            Self::AtLeast(limit) => (HSA_SIGNAL_CONDITION_GTE, limit),
+        }
+    }
 }
 
 impl HsaSignal {
@@ -139,8 +157,8 @@ impl Hsa {
     pub fn wait_any(&self, waits: &[SignalWait], timeout: Duration) -> Result<(), Error> {
         let wait = entry("hsa_amd_signal_wait_any", self.table().amd.hsa_amd_signal_wait_any_fn)?;
         let mut signals: Vec<hsa_signal_t> = waits.iter().map(|wait| wait.signal).collect();
-        let mut conditions: Vec<hsa_signal_condition_t> = vec![HSA_SIGNAL_CONDITION_LT; waits.len()];
-        let mut values: Vec<i64> = waits.iter().map(|wait| wait.below).collect();
+        let (mut conditions, mut values): (Vec<_>, Vec<_>) =
+            waits.iter().map(|wait| wait.condition.parts()).unzip();
         let mut satisfying = 0;
         // SAFETY: the three arrays have `waits.len()` entries and outlive the call; handles as in `signal_load`.
         let _index = unsafe {

@@ -58,7 +58,7 @@ impl Device for Signals {
 
     fn wait_any(&self, waits: &[Wait], timeout: Duration) {
         let deadline = std::time::Instant::now() + timeout;
-        while waits.iter().all(|wait| self.load(wait.signal) >= wait.below) {
+        while waits.iter().all(|wait| !wait.until.holds(self.load(wait.signal))) {
             if std::time::Instant::now() > deadline {
                 return;
             }

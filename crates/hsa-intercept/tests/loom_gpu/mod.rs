@@ -71,7 +71,7 @@ impl Device for Gpu {
     fn wait_any(&self, waits: &[Wait], _timeout: Duration) {
         let mut signals = self.signals.lock();
         let pending = |signals: &BTreeMap<u64, i64>, wait: &Wait| {
-            *signals.get(&wait.signal.0).expect("a signal is read after its end") >= wait.below
+            !wait.until.holds(*signals.get(&wait.signal.0).expect("a signal is read after its end"))
         };
         while waits.iter().all(|wait| pending(&signals, wait)) {
             signals = self.changed.wait(signals);

@@ -115,8 +115,9 @@ impl Device for FakeDevice {
 
     fn wait_any(&self, waits: &[Wait], timeout: Duration) {
         let signals = self.signals.lock().unwrap();
-        let pending =
-            |signals: &mut Signals| waits.iter().all(|wait| signals.values[&wait.signal.0] >= wait.below);
+        let pending = |signals: &mut Signals| {
+            waits.iter().all(|wait| !wait.until.holds(signals.values[&wait.signal.0]))
+        };
         drop(self.changed.wait_timeout_while(signals, timeout, pending).unwrap());
     }
 
