@@ -36,6 +36,10 @@ pub(super) struct Range {
 }
 
 impl Range {
+    fn grants(&self, gpu: GpuSet, address: u64, bytes: u64) -> bool {
+        self.covers(address, bytes) && self.gpus.contains(gpu)
+    }
+
     pub(super) fn covers(&self, address: u64, bytes: u64) -> bool {
         address
             .checked_sub(self.base)
@@ -53,6 +57,7 @@ pub(super) struct AddressMap {
 
 /// Ranges that a thread remembers. A dispatch touches its ring, its signals, its kernel and its arguments.
 const REMEMBERED: usize = 8;
+const _: () = assert!(REMEMBERED.is_power_of_two());
 
 #[derive(Clone, Copy, Default)]
 struct Remembered {
@@ -67,6 +72,11 @@ thread_local! {
             Cell::new(Remembered { map: 0, generation: 0, range: Range { base: 0, bytes: 0, gpus: GpuSet(0) } })
         }; REMEMBERED]
     };
+}
+
+/// Where a thread remembers the range of an address.
+fn place(address: u64) -> usize {
+    (address >> 15).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize >> 32 & (REMEMBERED - 1)
 }
 
 impl AddressMap {
@@ -96,19 +106,28 @@ impl AddressMap {
         range.covers(address, 1).then_some(*range)
     }
 
-    /// Whether `gpu` may access all of these bytes. Quick for a range that this thread asked about recently.
+    /// Whether this thread remembers that `gpu` may access all of these bytes. False says nothing.
+    pub(super) fn recalls(&self, gpu: GpuSet, address: u64, bytes: u64) -> bool {
+        let remembered = RECENT.try_with(|recent| recent[place(address)].get()).unwrap_or_default();
+        remembered.map == self.identity()
+            && remembered.generation == self.generation.load(Ordering::Acquire)
+            && remembered.range.grants(gpu, address, bytes)
+    }
+
+    /// Whether `gpu` may access all of these bytes. The thread remembers it if so.
     pub(super) fn allows(&self, gpu: GpuSet, address: u64, bytes: u64) -> bool {
-        let (map, generation) = (std::ptr::from_ref(self) as usize, self.generation.load(Ordering::Acquire));
-        let fits = |range: &Range| range.covers(address, bytes) && range.gpus.contains(gpu);
-        let place = (address >> 16) as usize % REMEMBERED;
-        let remembered = RECENT.try_with(|recent| recent[place].get()).unwrap_or_default();
-        if remembered.map == map && remembered.generation == generation && fits(&remembered.range) {
-            return true;
-        }
-        let Some(range) = self.find(address).filter(fits) else { return false };
+        // Read before the look: a right that is taken away in between is forgotten with the old generation.
+        let (map, generation) = (self.identity(), self.generation.load(Ordering::Acquire));
+        let Some(range) = self.find(address).filter(|range| range.grants(gpu, address, bytes)) else {
+            return false;
+        };
         // A thread that is ending remembers nothing, which is only slower.
-        let _ = RECENT.try_with(|recent| recent[place].set(Remembered { map, generation, range }));
+        let _ = RECENT.try_with(|recent| recent[place(address)].set(Remembered { map, generation, range }));
         true
+    }
+
+    fn identity(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<u64, Range>> {
@@ -137,11 +156,15 @@ mod tests {
             (FIRST, 0x1001, u64::MAX, false),
         ] {
             assert_eq!(map.allows(gpu, address, bytes), allowed, "{address:#x} + {bytes:#x}");
+            assert!(allowed || !map.recalls(gpu, address, bytes), "remembered what was refused");
         }
+        assert!(map.recalls(FIRST, 0x1000, 0x100));
         assert!(map.set_gpus(0x1000, SECOND));
-        assert!(!map.allows(FIRST, 0x1000, 1), "the right was taken away");
+        assert!(!map.recalls(FIRST, 0x1000, 1), "the right was taken away");
+        assert!(!map.allows(FIRST, 0x1000, 1));
         assert!(map.allows(SECOND, 0x1000, 1));
         assert!(map.remove(0x1000).is_some());
-        assert!(!map.allows(SECOND, 0x1000, 1), "the range is gone, remembered or not");
+        assert!(!map.recalls(SECOND, 0x1000, 1), "the range is gone");
+        assert!(!map.allows(SECOND, 0x1000, 1));
     }
 }

@@ -26,9 +26,9 @@ static SIGNAL_MEMORY: LazyLock<AddressMap> = LazyLock::new(|| {
     map
 });
 
-/// Whether these bytes belong to signals or to their mailboxes.
-pub(super) fn is_signal_memory(address: u64, bytes: u64) -> bool {
-    SIGNAL_MEMORY.allows(GpuSet::ALL, address, bytes)
+/// The memory of signals and mailboxes.
+pub(super) fn memory() -> &'static AddressMap {
+    &SIGNAL_MEMORY
 }
 
 /// What a store to a doorbell signal does.
