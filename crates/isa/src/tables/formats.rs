@@ -116,6 +116,8 @@ pub(super) const GFX12: Formats = [
         format((0b1100_1100, 8), 2, field(16, 8), &[(Vop3p, 0)], Extension::Sources(DPP_VECTOR_3)),
         format((0b1100_1101, 8), 2, field(16, 5), &[(Vinterp, 0)], FIXED),
         format((0b1100_1110, 8), 1, field(20, 2), &[(Ldsdir, 0)], FIXED),
+        // gfx1250's; no gfx12 chip is known to have it.
+        format((0b1100_1111, 8), 3, field(18, 6), &[(Vopd3, 0)], Extension::Sources(DUAL)),
         format((0b11_0100, 6), 3, field(14, 8), &[(Mimg, 0)], FIXED),
         format((0b11_0101, 6), 2, field(16, 10), THREE_SOURCES, Extension::Sources(DPP_VECTOR_3)),
         format((0b11_0110, 6), 2, field(18, 8), &[(Ds, 0)], FIXED),
