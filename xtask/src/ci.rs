@@ -4,12 +4,12 @@ use anyhow::Result;
 
 use crate::process::{cargo, run as execute};
 use crate::steps::{Done, Steps};
-use crate::{codegen, edges, loom, metrics, test};
+use crate::{codegen, edges, loom, metrics, on_rocr, test};
 
 /// Options of `ci`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Also what is too slow for each change: loom at preemption bound 3
+    /// Also what is too slow for each change: loom at preemption bound 3; and the ROCm userland must be there
     #[arg(long)]
     long: bool,
 }
@@ -28,6 +28,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     steps.step("clippy, all features", || passed(clippy(&["--workspace", "--all-features"])));
     // What `codegen` falls back on when a generated file does not compile.
     steps.step("clippy, xtask alone", || passed(clippy(&["--package", "xtask", "--no-default-features"])));
+    if args.long {
+        // Without it the tests on the real runtime say NOT RUN and pass: here that is a failure.
+        steps.step("ROCm userland", || passed(on_rocr::check()));
+    }
     steps.step("tests", || passed(test::nextest(&[])));
     steps.step("doc tests", || passed(test::doc_tests(&[])));
     steps.step("docs", || passed(docs()));

@@ -48,6 +48,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Whether tests can run on the real runtime: unpacks and builds what they need, and asks `rocminfo` for the GPU.
+pub(crate) fn check() -> Result<()> {
+    let machine = Machine::new(Profile::Hip.into(), &"gfx942".parse::<Gpus>()?)?;
+    let output = machine.command_in_root("rocminfo", &[]).output().context("cannot run rocminfo")?;
+    if !String::from_utf8_lossy(&output.stdout).contains("gfx942") {
+        bail!("rocminfo lists no gfx942: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Machine::new(Profile::Libs.into(), &"gfx942".parse::<Gpus>()?)?;
+    Ok(())
+}
+
 /// The path of a program of the host: only what is named by a path. A bare name means the sysroot's.
 fn host_program(program: &str) -> Option<PathBuf> {
     (program.contains('/') && Path::new(program).is_file()).then(|| PathBuf::from(program))

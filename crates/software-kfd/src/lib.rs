@@ -10,11 +10,11 @@
 //!
 //! # How it works
 //!
-//! [`interpose`] defines the C library's calls that touch device files. A call that is not about a device goes on to
-//! the next library untouched. A call about a device is handed over to one *driver thread* ([`mailbox`]), so that the
+//! `interpose` defines the C library's calls that touch device files. A call that is not about a device goes on to
+//! the next library untouched. A call about a device is handed over to one *driver thread* (`mailbox`), so that the
 //! application's thread never allocates, never takes a lock of the standard library and never touches a thread-local
 //! of ours: it may be inside a constructor, in a signal handler, or hold the allocator's lock. Only waiting for events
-//! ([`events`]) happens on the caller's thread, over static tables and futexes.
+//! (`events`) happens on the caller's thread, over static tables and futexes.
 //!
 //! All device files are duplicates of one memory file; buffers are ranges of it, so the runtime's own `mmap` calls
 //! make GPU addresses equal CPU addresses without a hook.

@@ -3,3 +3,6 @@
 pub(crate) mod drm;
 pub(crate) mod kfd;
 pub(crate) mod request;
+
+#[cfg(test)]
+mod header_tests;
