@@ -26,6 +26,7 @@ mod signal;
 mod sync;
 mod trace;
 mod truth;
+pub mod walk;
 
 pub use config::{DeviceConfig, Harvest};
 pub use device::{Device, DeviceOptions};
