@@ -10,6 +10,8 @@ mod dispatches;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod profiles;
+#[cfg(test)]
 mod programs;
 #[cfg(test)]
 mod rig;

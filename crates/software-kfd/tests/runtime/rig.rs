@@ -46,8 +46,7 @@ impl Rig {
 
     /// Kernels of the workload on a GPU.
     pub(crate) fn vectors(&self, gpu: &Gpu) -> Module {
-        let code = with_symbol_table(kernels::vectors(gpu.target()).unwrap());
-        self.application.load(gpu, &code).unwrap()
+        self.application.load(gpu, kernels::vectors(gpu.target()).unwrap()).unwrap()
     }
 
     /// The cheapest kernel, with the module that it lives in.
@@ -56,24 +55,6 @@ impl Rig {
         let kernel = module.kernel("empty").unwrap();
         (module, kernel)
     }
-}
-
-/// ROCr looks kernels up in `.symtab`; a stripped code object has only `.dynsym`, which holds the same entries in the
-/// same layout. So the section's type is changed (ELF-64: section headers at `e_shoff`, 64 bytes each, `sh_type` at 4).
-fn with_symbol_table(code: &[u8]) -> Vec<u8> {
-    const SHT_SYMTAB: u32 = 2;
-    const SHT_DYNSYM: u32 = 11;
-    let mut code = code.to_vec();
-    let number = |at: usize, bytes: usize, code: &[u8]| {
-        code[at..at + bytes].iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte))
-    };
-    let (sections, count) = (number(40, 8, &code) as usize, number(60, 2, &code) as usize);
-    let kinds: Vec<_> = (0..count).map(|index| sections + index * 64 + 4).collect();
-    let of_kind = |kind: u32| kinds.iter().find(|at| number(**at, 4, &code) == u64::from(kind)).copied();
-    if let (None, Some(at)) = (of_kind(SHT_SYMTAB), of_kind(SHT_DYNSYM)) {
-        code[at..at + 4].copy_from_slice(&SHT_SYMTAB.to_le_bytes());
-    }
-    code
 }
 
 /// Calls an entry of the table and expects success.
