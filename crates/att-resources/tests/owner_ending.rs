@@ -238,10 +238,33 @@ fn late_answer_of_a_silent_gpu_is_ignored() {
 #[test]
 fn completion_that_is_dropped_is_an_error_not_a_hang() {
     let rig = Rig::new();
-    let _lease = claimed(&rig, 1);
+    let lease = claimed(&rig, 1);
     let begin = rig.begin_device(trace(1, 0));
+    let second = rig.begin_device(trace(1, 1));
     drop(rig.gpu.next_submission());
     assert!(matches!(begin.wait().unwrap(), Err(Error::Device { .. })));
+    // Nobody knows whether it runs: nothing else may use the slot.
+    assert!(matches!(second.wait().unwrap(), Err(Error::Cancelled { .. })));
+    assert!(matches!(lease.claim(), Err(Error::AgentSilent { .. })));
+}
+
+#[test]
+fn trace_that_cannot_be_stopped_makes_the_agent_unusable() {
+    let rig = Rig::new();
+    let lease = claimed(&rig, 1);
+    rig.started(trace(1, 0));
+    rig.gpu.refuse_submissions(true);
+    let stop = rig.stop_device(trace(1, 0)).wait().unwrap();
+    assert!(matches!(stop, Err(Error::Device { .. })));
+    assert!(matches!(lease.claim(), Err(Error::AgentSilent { .. })));
+}
+
+#[test]
+fn unhook_of_another_context_leaves_the_claim_alone() {
+    let rig = Rig::new();
+    let (_first, second) = (claimed(&rig, 1), rig.lease(2));
+    second.unhook().unwrap();
+    assert!(matches!(second.claim(), Err(Error::Busy { holder: ContextId(1), .. })));
 }
 
 #[test]

@@ -296,3 +296,20 @@ fn unclaimed_dispatch_is_followed_all_the_same() {
     assert_eq!(traces(&rig).len(), 2);
     drop(lease);
 }
+
+#[test]
+fn packets_for_a_trace_that_does_not_run_are_refused() {
+    let rig = Rig::new();
+    let lease = rig.lease(1);
+    lease.claim().unwrap();
+    let (address, id) = (rig.address(), trace(1, 0));
+    let insert =
+        || address.ask(|reply| Message::Insert { trace: id, packets: packets(&[9]), reply }).wait().unwrap();
+    assert!(matches!(insert(), Err(Error::UnknownTrace { .. })));
+    let begin = rig.begin_device(id);
+    assert!(matches!(insert(), Err(Error::UnknownTrace { .. })), "not started yet");
+    rig.gpu.retire();
+    begin.wait().unwrap().unwrap();
+    rig.finish_device(id);
+    assert!(matches!(insert(), Err(Error::UnknownTrace { .. })));
+}

@@ -69,7 +69,6 @@ impl Owner {
                 let cut_short = self.traces.iter().map(|trace| trace.id).collect();
                 let report = ShutdownReport { cut_short, leaked: Vec::new() };
                 self.ending = Ending::Closing { replies: vec![reply], report };
-                self.cancel_waiting(effects);
                 self.stop_device_traces(|_| true, effects);
             }
             Ending::Closing { replies, .. } => replies.push(reply),

@@ -15,7 +15,7 @@ use wavescope_aql_profile::{Builtin, TraceConfig};
 use wavescope_att_resources::{
     AgentOwner, BufferId, Decision, Delivery, DispatchTrace, DispatchTraceSetup, Error, Limits, TracedAgent,
 };
-use wavescope_core::sync::thread;
+use wavescope_core::sync::{Condvar, Mutex, thread};
 use wavescope_core::{
     Answer, ClaimTable, CodeObjectId, ContextId, Dispatch, Fence, Grant, LoadedCodeObject, LossReason,
     Overflow, PacketType, Records, TraceChunk, record_stream,
@@ -479,4 +479,30 @@ fn impossible_buffer_is_refused_when_it_is_configured() {
     first.service.start().unwrap();
     let late = world.try_context(2, config(1, 32 * MIB), |_| Decision::None).err().unwrap();
     assert!(matches!(late, Error::GrowthRefused { context: ContextId(2), .. }), "{late}");
+}
+
+#[test]
+fn stop_returns_after_the_last_chunk_was_delivered() {
+    let world = World::new();
+    let arena = Arc::<Arena>::default();
+    let stopped = Arc::new((Mutex::new(false), Condvar::new()));
+    let (sink, chunks) = record_stream(1, Overflow::Block);
+    let seen = Arc::clone(&stopped);
+    // A slow client: it gives a stop that does not wait for it the time to return.
+    let callback = move |chunk: TraceChunk| {
+        let (guard, _) = seen.1.wait_timeout(seen.0.lock(), Duration::from_millis(100));
+        assert!(!*guard, "stop returned before the chunk was delivered");
+        sink.send(chunk);
+    };
+    let decide = Arc::new(|_: &Dispatch| Decision::StartAndStop { user_data: 0 });
+    let config = config(1, 16 * MIB);
+    let setup = world.setup(1, config.clone(), &arena, decide, Delivery::Callback(Box::new(callback)));
+    let tracing = Tracing { service: DispatchTrace::new(setup).unwrap(), chunks, arena, config };
+    tracing.service.start().unwrap();
+    let launched = world.stage.launch(AGENT, 1);
+    world.run(&tracing, &launched, &[]);
+    tracing.service.stop(LONG).unwrap();
+    *stopped.0.lock() = true;
+    stopped.1.notify_all();
+    assert!(tracing.chunks.try_recv().is_some());
 }
