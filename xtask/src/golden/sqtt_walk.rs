@@ -61,7 +61,8 @@ fn has_code(records: &Path) -> bool {
 }
 
 fn shows_instructions(records: &Path) -> bool {
-    read_text(records).and_then(|text| waves(&text)).is_ok_and(|waves| !waves.is_empty())
+    // What cannot be read is a case, so that it fails.
+    read_text(records).and_then(|text| waves(&text)).map_or(true, |waves| !waves.is_empty())
 }
 
 /// The set's kernels with the bytes of their code objects.
@@ -90,35 +91,41 @@ struct Wave {
     traced: Vec<(u64, u64)>,
 }
 
-/// Waves of all chunks that have instructions, with the entry of the occupancy record that begins them.
+/// Where and when something began: CU, SIMD, slot, time.
+type Place = [Option<u64>; 4];
+
+/// Waves of all chunks that have instructions, with the entry of the occupancy record that begins them. The records
+/// of a chunk stand in any order.
 fn waves(text: &str) -> Result<Vec<Wave>> {
-    let (mut found, mut starts) = (Vec::new(), Vec::new());
-    let mut chunk = String::new();
+    let (mut found, mut chunk) = (Vec::new(), Vec::new());
     for line in text.lines() {
         let record: Value = serde_json::from_str(line)?;
-        let place = |time: &str| ["cu", "simd", "wave_id", time].map(|key| record[key].as_u64());
-        match record["rec"].as_str() {
-            Some("chunk") => {
-                chunk = record["file"].as_str().unwrap_or_default().to_owned();
-                starts.clear();
-            }
-            Some("occupancy") if record["start"] == 1 => {
-                starts.push((place("time"), record["pc"][0].as_u64().unwrap_or(0)));
-            }
-            Some("wave") => {
-                let traced = traced(&record);
-                if traced.is_empty() {
-                    continue;
-                }
-                let at = place("begin");
-                let start = starts.iter().find(|(place, _)| *place == at);
-                let (_, entry) = *start.with_context(|| format!("{chunk}: a wave without start"))?;
-                found.push(Wave { name: format!("{chunk}, wave {at:?}"), entry, traced });
-            }
-            _ => {}
+        if record["rec"] == "chunk" {
+            found.extend(waves_of(&chunk)?);
+            chunk.clear();
         }
+        chunk.push(record);
     }
+    found.extend(waves_of(&chunk)?);
     Ok(found)
+}
+
+/// Waves of one chunk; its first record names it.
+fn waves_of(records: &[Value]) -> Result<Vec<Wave>> {
+    let place = |record: &Value, time: &str| -> Place {
+        ["cu", "simd", "wave_id", time].map(|key| record[key].as_u64())
+    };
+    let is_start = |record: &&Value| record["rec"] == "occupancy" && record["start"] == 1;
+    let starts: Vec<_> = records.iter().filter(is_start).map(|start| (place(start, "time"), start)).collect();
+    let waves = records.iter().filter(|record| record["rec"] == "wave" && !traced(record).is_empty());
+    let named = |record: &Value| {
+        let at = place(record, "begin");
+        let name = format!("{}, wave {at:?}", records[0]["file"].as_str().unwrap_or_default());
+        let start = starts.iter().find(|(place, _)| *place == at).map(|(_, start)| &start["pc"][0]);
+        let entry = start.and_then(Value::as_u64).with_context(|| format!("{name}: no start"))?;
+        Ok(Wave { name, entry, traced: traced(record) })
+    };
+    waves.map(named).collect()
 }
 
 fn traced(record: &Value) -> Vec<(u64, u64)> {
