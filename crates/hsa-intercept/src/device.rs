@@ -66,8 +66,10 @@ pub trait Device: Send + Sync {
     /// Sets the value, with release order, and wakes who waits.
     fn store(&self, signal: Signal, value: i64);
 
-    /// Waits until one condition holds or `timeout` passed; it may also return for no reason.
-    fn wait_any(&self, waits: &[Wait], timeout: Duration);
+    /// Waits until one condition holds; it may also return for no reason, and should after `limit`. A real runtime
+    /// has no limit here ([`Hsa::wait_any`](wavescope_hsa::Hsa::wait_any)), so a control signal is always among the
+    /// waits.
+    fn wait_any(&self, waits: &[Wait], limit: Duration);
 
     /// When the kernel ran that completed `signal`; `None` if the runtime does not know.
     fn dispatch_times(&self, agent: AgentId, signal: Signal) -> Option<DispatchTimes>;

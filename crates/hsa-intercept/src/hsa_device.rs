@@ -55,9 +55,9 @@ impl Device for HsaDevice {
         self.hsa.signal_store(raw(signal), value);
     }
 
-    fn wait_any(&self, waits: &[Wait], timeout: Duration) {
+    fn wait_any(&self, waits: &[Wait], _limit: Duration) {
         let waits: Vec<SignalWait> = waits.iter().map(signal_wait).collect();
-        if self.hsa.wait_any(&waits, timeout).is_err() {
+        if self.hsa.wait_any(&waits).is_err() {
             // A runtime without the call: look again after a while instead of spinning.
             std::thread::sleep(Duration::from_millis(1));
         }

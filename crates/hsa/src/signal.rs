@@ -150,11 +150,14 @@ impl Hsa {
         }
     }
 
-    /// Waits, blocked, until one of `waits` holds or `timeout` passed; it may also return early.
+    /// Waits, blocked, until one of `waits` holds; it may also return early. Whoever must be able to end it puts a
+    /// signal of its own into `waits`.
+    ///
+    /// There is no time limit: ROCr 7.2.4 reads in front of its arrays, and crashes, when this call times out.
     ///
     /// # Errors
     /// [`Error::MissingEntry`].
-    pub fn wait_any(&self, waits: &[SignalWait], timeout: Duration) -> Result<(), Error> {
+    pub fn wait_any(&self, waits: &[SignalWait]) -> Result<(), Error> {
         let wait = entry("hsa_amd_signal_wait_any", self.table().amd.hsa_amd_signal_wait_any_fn)?;
         let mut signals: Vec<hsa_signal_t> = waits.iter().map(|wait| wait.signal).collect();
         let (mut conditions, mut values): (Vec<_>, Vec<_>) =
@@ -167,7 +170,7 @@ impl Hsa {
                 signals.as_mut_ptr(),
                 conditions.as_mut_ptr(),
                 values.as_mut_ptr(),
-                self.timeout_ticks(timeout),
+                u64::MAX,
                 HSA_WAIT_STATE_BLOCKED,
                 &raw mut satisfying,
             )
