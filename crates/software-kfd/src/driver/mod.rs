@@ -5,6 +5,7 @@ mod backing;
 mod caller;
 mod clock;
 mod error;
+mod exceptions;
 mod gpu;
 mod host;
 mod kfd;

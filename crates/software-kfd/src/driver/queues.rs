@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use wavescope_software_gpu::{Doorbell as ModelDoorbell, Queue, QueueConfig, QueueId};
 
 use super::error::number;
+use super::exceptions::Report;
 use super::gpu::{Doorbell, Gpu};
 use super::sdma;
 use crate::abi::kfd::{CreateQueue, queue_type};
@@ -159,6 +160,6 @@ fn create_compute(gpu: &Gpu, args: &CreateQueue, doorbell: Doorbell) -> Result<K
 fn start_compute(gpu: &Gpu, config: QueueConfig, save_area: u64) -> Result<Queue, Errno> {
     let queue = gpu.device.create_queue(config).map_err(|error| number(&error))?;
     let id: QueueId = queue.id();
-    gpu.host.set_save_area(id, save_area);
+    gpu.host.set_report(id, Report { save_area, write_index: config.write_index });
     Ok(queue)
 }

@@ -8,6 +8,8 @@ mod copies;
 #[cfg(test)]
 mod dispatches;
 #[cfg(test)]
+mod failures;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod profiles;

@@ -1,9 +1,10 @@
 //! What the tests stand on.
 
+use std::path::Path;
 use std::time::Duration;
 
 use hsa_sys::HsaApiTable;
-use wavescope_on_rocr::{Place, Profile, rerun, runtime_table};
+use wavescope_on_rocr::{Gpus, Place, Profile, rerun, runtime_table};
 use wavescope_workload::{Application, Gpu, Kernel, Module, kernels};
 
 /// Targets that have kernels and a topology.
@@ -14,13 +15,51 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// Runs a test body on the real runtime, once for each machine. `module` and `name` say which test this is.
 pub(crate) fn on_runtime(machines: &[&str], module: &str, name: &str, body: impl FnOnce(&Rig)) {
-    // The test runner's names begin inside the crate.
-    let inside = module.split_once("::").map_or(module, |(_, inside)| inside);
-    let test = format!("{inside}::{name}");
+    let test = test_name(module, name);
     for machine in machines {
         match rerun(&test, Profile::Libs, &machine.parse().unwrap()).unwrap() {
             Place::Outside => {}
             Place::OnRuntime => return body(&Rig::new()),
+        }
+    }
+}
+
+/// As [`on_runtime`], on a machine with one GPU whose node properties are changed.
+pub(crate) fn on_changed_gpu(
+    target: &str,
+    change: impl Fn(&str) -> String,
+    module: &str,
+    name: &str,
+    body: impl FnOnce(&Rig),
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let preset = target.parse::<Gpus>().unwrap().folder().unwrap();
+    copy_folder(&preset, folder.path());
+    let properties = folder.path().join("nodes/1/properties");
+    let text = std::fs::read_to_string(&properties).unwrap();
+    let changed: String = text.lines().map(|line| change(line) + "\n").collect();
+    assert_ne!(text, changed);
+    std::fs::write(properties, changed).unwrap();
+    let machine = Gpus::Folder(folder.path().to_owned());
+    if rerun(&test_name(module, name), Profile::Libs, &machine).unwrap() == Place::OnRuntime {
+        body(&Rig::new());
+    }
+}
+
+/// The test runner's names begin inside the crate.
+fn test_name(module: &str, name: &str) -> String {
+    let inside = module.split_once("::").map_or(module, |(_, inside)| inside);
+    format!("{inside}::{name}")
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            std::fs::copy(from, to).unwrap();
         }
     }
 }
