@@ -41,8 +41,11 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn event(&mut self, event: Event) {
-        self.emit(Record::Event(event));
+        if self.wants(RecordKind::Event) {
+            self.sink.record(Record::Event(event));
+        }
     }
 
     pub(crate) fn info(&mut self, info: Info) {

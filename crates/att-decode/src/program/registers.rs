@@ -19,6 +19,8 @@ impl ComputeRegister {
     pub(crate) const PGM_RSRC1: Self = Self(0x12);
     pub(crate) const PGM_RSRC2: Self = Self(0x13);
     pub(crate) const PGM_RSRC3: Self = Self(0x2d);
+    /// The highest number that RDNA streams are watched for.
+    pub(crate) const LAST: u16 = Self::PGM_RSRC3.0;
     /// Not a register: gfx9 streams write 7 here for a partial flush.
     pub(crate) const GFX9_EVENT: Self = Self(0x7f);
 }

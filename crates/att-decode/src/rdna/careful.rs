@@ -74,6 +74,7 @@ impl RdnaDecoder {
         if is_strict {
             self.take(token, out);
         } else {
+            token.time = token.time.wrapping_sub(i64::from(token.kind == TokenKind::WaveReady));
             self.hold::<BY_HEADER>(token, self.quiet.time, out);
         }
         true

@@ -34,9 +34,6 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Number of different indices.
-    pub(crate) const COUNT: usize = 1 << 12;
-
     /// A small number per place: units have seven bits, slots five.
     #[inline(always)]
     pub(crate) const fn index(self) -> usize {
@@ -157,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_place_has_an_index_of_its_own_and_is_read_back() {
-        let mut seen = vec![false; Place::COUNT];
+        let mut seen = vec![false; 1 << 12];
         for (sa, wgp) in (0..2).flat_map(|sa| (0..16).map(move |wgp| (sa, wgp))) {
             for (simd, slot) in (0..4).flat_map(|simd| (0..32).map(move |slot| (simd, slot))) {
                 let place = Place { unit: Place::unit_of(sa, wgp, simd), slot };

@@ -30,17 +30,9 @@ impl Quiet {
 }
 
 impl RdnaDecoder {
-    /// Holds a token back, or delivers what it shows to be due. `quiet_time` is that of the last quiet token.
-    #[inline(always)]
-    pub(super) fn hold<const F: Form>(
-        &mut self,
-        mut token: Delivered,
-        quiet_time: i64,
-        out: &mut Outside<'_>,
-    ) {
-        if token.kind == TokenKind::WaveReady {
-            token.time = token.time.wrapping_sub(1);
-        }
+    /// Holds a token back, or delivers what it shows to be due. A WAVE_READY has its earlier time. `quiet_time` is that of the last quiet token.
+    #[inline(never)]
+    pub(super) fn hold<const F: Form>(&mut self, token: Delivered, quiet_time: i64, out: &mut Outside<'_>) {
         match self.held.last() {
             Some(last) if token.time < last.time => return self.due::<F>(token, out),
             Some(last) if token.time > last.time => self.release::<F>(out),
@@ -80,8 +72,8 @@ impl RdnaDecoder {
     }
 
     /// Delivers everything held back.
-    #[inline(always)]
-    fn release<const F: Form>(&mut self, out: &mut Outside<'_>) {
+    #[inline(never)]
+    pub(super) fn release<const F: Form>(&mut self, out: &mut Outside<'_>) {
         let mut at = 0;
         while let Some(&token) = self.held.get(at) {
             self.due::<F>(token, out);

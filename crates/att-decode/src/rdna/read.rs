@@ -7,12 +7,114 @@ use super::realtime::{Storing, store};
 use super::state::{Delivered, RdnaDecoder};
 use crate::bits::{Wide, bits};
 use crate::generation::Generation;
+use crate::options::Recovery;
+use crate::program::{ComputeRegister, MARKER_REGISTER};
 use crate::session::Outside;
 use crate::token::timestamp::Timestamp;
-use crate::token::{RdnaCursor, TokenKind, WINDOW_BITS, lookup, table};
+use crate::token::{Entry, RdnaCursor, TokenKind, WINDOW_BITS, late_delta, lookup, padding, table};
 
 /// Bytes that the fast loop leaves over, so that the tokens whose place near the end matters stay out of it.
 const LEFT_OVER: usize = 9;
+
+/// What the fast loop did with a token that is more than a step.
+enum Special {
+    /// It is done with.
+    Passed,
+    /// A MISC token, stepped over but not taken yet.
+    Misc,
+    /// It needs a careful step.
+    Careful,
+}
+
+/// Whether a register write has an effect. Most that a stream holds have none.
+#[inline(always)]
+fn is_watched_register<const F: Form>(raw: u64) -> bool {
+    let register = bits(raw, 16, 32) as u16;
+    let is_compute = bits(raw, 15, 16) == 1;
+    let is_marker = register == MARKER_REGISTER && (F == GFX10 || !is_compute);
+    is_marker || is_compute && register <= ComputeRegister::LAST
+}
+
+/// A token that waits for the next one, which may have to go first (gfx10, gfx11).
+#[derive(Clone, Copy)]
+struct Pending {
+    /// Padding stands for none.
+    token: Delivered,
+    /// A quiet token of its own time stands before it.
+    follows_quiet: bool,
+}
+
+impl Pending {
+    const NONE: Pending = Pending {
+        token: Delivered { kind: TokenKind::Nop, raw: 0, time: i64::MIN, bit: 0 },
+        follows_quiet: false,
+    };
+}
+
+/// Place and clock of the fast loop.
+struct At {
+    /// First bit of the data in the chunk.
+    origin: u64,
+    /// Bit of the next token in the data.
+    bit: u64,
+    /// Bit of the last token, or of the last unit of padding.
+    last: u64,
+    time: i64,
+    quiet: Quiet,
+    pending: Pending,
+}
+
+impl At {
+    fn of(cursor: &RdnaCursor, base: u64, quiet: Quiet) -> Self {
+        let bit = cursor.bit - base * 8;
+        At { origin: base * 8, bit, last: bit, time: cursor.time, quiet, pending: Pending::NONE }
+    }
+
+    /// Steps over a token.
+    #[inline(always)]
+    fn pass(&mut self, entry: Entry) {
+        self.last = self.bit + u64::from(entry.pad);
+        self.bit += u64::from(entry.step);
+        self.time = self.time.wrapping_add(i64::from(entry.delta));
+    }
+
+    /// Steps over padding, a plain clock step or a MISC token.
+    #[inline(always)]
+    fn special<const F: Form>(&mut self, entry: Entry, raw: u64, resyncs: bool) -> Special {
+        let generation = generation::<F>();
+        match entry.kind {
+            TokenKind::Nop => {
+                let unit = RdnaCursor::unit(generation);
+                self.bit += padding(raw, unit);
+                self.last = self.bit - unit;
+                Special::Passed
+            }
+            TokenKind::Timestamp => {
+                let stamp = Timestamp::decode(generation, raw);
+                if stamp.lost || stamp.sample != 0 || resyncs {
+                    return Special::Careful;
+                }
+                self.last = self.bit;
+                self.bit += u64::from(entry.step);
+                self.time = self.time.wrapping_add(stamp.step);
+                Special::Passed
+            }
+            TokenKind::Misc => {
+                self.last = self.bit;
+                self.bit += u64::from(entry.step);
+                self.time = self.time.wrapping_add(late_delta(generation, TokenKind::Misc, raw));
+                if F == GFX1250 || bits(raw, 16, 24) != 0 {
+                    return Special::Misc;
+                }
+                if F < GFX12 {
+                    self.quiet = Quiet { time: self.time, bit: self.origin + self.last };
+                }
+                Special::Passed
+            }
+            _ => Special::Careful,
+        }
+    }
+}
 
 impl RdnaDecoder {
     /// Decodes what can be decoded of `data`, the chunk from its byte `base` on. Unless `is_last`, the end of the
@@ -53,31 +155,37 @@ impl RdnaDecoder {
     /// Takes tokens up to one that needs a careful step, or the end of the data.
     fn run_fast<const F: Form>(&mut self, data: &[u8], base: u64, out: &mut Outside<'_>) {
         let table = table(generation::<F>());
-        let origin = base * 8;
         let data = data.get(..data.len().saturating_sub(LEFT_OVER)).unwrap_or_default();
-        let start = self.cursor.bit - origin;
-        let (mut bit, mut last) = (start, start);
-        let mut time = self.cursor.time;
-        let mut quiet = self.quiet;
-        while let Some(wide) = Wide::load(data, (bit >> 3) as usize) {
-            let shift = (bit & 7) as u32;
+        let mut at = At::of(&self.cursor, base, self.quiet);
+        let start = at.bit;
+        let resyncs = out.recovery == Recovery::Resync;
+        while let Some(wide) = Wide::load(data, (at.bit >> 3) as usize) {
+            let shift = (at.bit & 7) as u32;
             let entry = lookup(table, wide.low(shift));
+            let mut token = Delivered { kind: entry.kind, raw: 0, time: 0, bit: 0 };
             if entry.is_special() {
-                break;
-            }
-            let raw = wide.window(shift + u32::from(entry.pad));
-            last = bit + u64::from(entry.pad);
-            bit += u64::from(entry.step);
-            time = time.wrapping_add(i64::from(entry.delta));
-            if entry.kind.is_quiet() {
-                if F < GFX12 && entry.kind != TokenKind::Time {
-                    quiet = Quiet { time, bit: origin + last };
+                token.raw = wide.window(shift);
+                match at.special::<F>(entry, token.raw, resyncs) {
+                    Special::Passed => continue,
+                    Special::Careful => break,
+                    Special::Misc => {}
                 }
-                continue;
+            } else {
+                token.raw = wide.window(shift + u32::from(entry.pad));
+                at.pass(entry);
+                let is_quiet = entry.kind.is_quiet()
+                    || entry.kind == TokenKind::Reg && !is_watched_register::<F>(token.raw);
+                if is_quiet {
+                    if F < GFX12 && entry.kind != TokenKind::Time {
+                        at.quiet = Quiet { time: at.time, bit: at.origin + at.last };
+                    }
+                    continue;
+                }
             }
-            let mut token = Delivered { kind: entry.kind, raw, time, bit: origin + last };
+            token.time = at.time;
             if F < GFX12 {
-                self.hold::<F>(token, quiet.time, out);
+                token.bit = at.origin + at.last;
+                self.take_in_order::<F>(token, &mut at, out);
                 continue;
             }
             match token.kind {
@@ -87,12 +195,49 @@ impl RdnaDecoder {
             }
             self.apply::<F>(token, false, out);
         }
-        if bit != start {
-            self.cursor.window_end = origin + last + WINDOW_BITS;
+        self.hold_pending(&mut at);
+        if at.bit != start {
+            self.cursor.window_end = at.origin + at.last + WINDOW_BITS;
         }
-        self.cursor.bit = origin + bit;
-        self.cursor.time = time;
-        self.quiet = quiet;
+        self.cursor.bit = at.origin + at.bit;
+        self.cursor.time = at.time;
+        self.quiet = at.quiet;
+    }
+
+    /// Takes a token on gfx10 and gfx11: the one before it is due if its time is earlier.
+    #[inline(always)]
+    fn take_in_order<const F: Form>(&mut self, mut token: Delivered, at: &mut At, out: &mut Outside<'_>) {
+        // One clock late: it takes the time before its own.
+        token.time = token.time.wrapping_sub(i64::from(token.kind == TokenKind::WaveReady));
+        if token.time <= at.pending.token.time || !self.held.is_empty() {
+            return self.collide::<F>(token, at, out);
+        }
+        let Pending { token: due, .. } = at.pending;
+        at.pending = Pending { token, follows_quiet: at.quiet.time == token.time };
+        if due.kind != TokenKind::Nop {
+            self.apply::<F>(due, false, out);
+        }
+    }
+
+    /// Takes a token that is not later than the pending one, or follows several of one time.
+    #[inline(never)]
+    fn collide<const F: Form>(&mut self, token: Delivered, at: &mut At, out: &mut Outside<'_>) {
+        self.hold_pending(at);
+        if self.held.last().is_some_and(|last| last.time < token.time) {
+            self.release::<F>(out);
+            at.pending = Pending { token, follows_quiet: at.quiet.time == token.time };
+        } else {
+            self.hold::<F>(token, at.quiet.time, out);
+        }
+    }
+
+    /// Puts the pending token among those held back.
+    fn hold_pending(&mut self, at: &mut At) {
+        let Pending { token, follows_quiet } = std::mem::replace(&mut at.pending, Pending::NONE);
+        if token.kind != TokenKind::Nop {
+            self.follows_quiet = follows_quiet;
+            self.held.push(token);
+        }
     }
 
     /// Takes a TIMESTAMP; returns the clock after it.

@@ -350,6 +350,8 @@ impl RdnaDecoder {
     }
 
     /// Every wave of the target saves its context.
+    #[cold]
+    #[inline(never)]
     fn suspend_all(&mut self) {
         for slot in 0..SLOTS as u8 {
             if let Some(wave) = self.slots.top(slot) {

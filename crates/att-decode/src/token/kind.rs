@@ -44,10 +44,10 @@ kinds! {
     ValuInst = "VALU_INST",
     /// An immediate instruction (s_nop, s_waitcnt) of one wave.
     ImmOne = "IMM_ONE",
-    /// Register write.
-    Reg = "REG",
     /// Immediate instructions of up to 16 waves.
     Immediate = "IMMEDIATE",
+    /// Register write.
+    Reg = "REG",
     /// Waves that became ready to issue.
     WaveReady = "WAVE_READY",
     /// A 32-bit word written by a shader (RDNA).
