@@ -23,6 +23,7 @@ mod place;
 mod pm4;
 mod queue;
 mod signal;
+pub mod sqtt;
 mod sync;
 mod trace;
 mod truth;

@@ -2,15 +2,7 @@
 
 use wavescope_pm4::EventWrite;
 
-/// Where a wave sits, within its shader engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
-    pub(crate) sa: u8,
-    /// CU (gfx9) or WGP.
-    pub(crate) unit: u8,
-    pub(crate) simd: u8,
-    pub(crate) slot: u8,
-}
+pub(crate) use crate::sqtt::rdna::Location;
 
 /// Compute registers that a dispatch sets before its waves start, by the number that they have in traces
 /// (offset from COMPUTE_DISPATCH_INITIATOR).

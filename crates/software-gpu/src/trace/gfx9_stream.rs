@@ -3,9 +3,9 @@
 //! Small steps ride on the tokens, longer ones on MISC tokens before them; a long silence is bridged as the hardware
 //! does it: a MISC time reset, then a TIME token with the absolute clock.
 
-use super::bits::BitWriter;
 use super::event::{Event, Location};
-use super::gfx9::{MISC_STEPS, Pipe, Place, TOKEN_STEPS, Token, misc};
+use crate::sqtt::BitWriter;
+use crate::sqtt::gfx9::{MISC_STEPS, Pipe, Place, TOKEN_STEPS, Token, misc};
 
 /// Clocks of one step.
 const CLOCKS: u64 = 4;

@@ -5,10 +5,10 @@
 
 use wavescope_pm4::{Generation, RegisterName as Name};
 
-use super::bits::BitWriter;
-use super::rdna::{Header, Layout};
 use super::unit::{Buffer, Stream, Unit};
 use super::{gfx9_stream, rdna_stream};
+use crate::sqtt::BitWriter;
+use crate::sqtt::rdna::{Header, Layout};
 
 /// What a register write brings about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ fn header(layout: Layout, unit: &Unit) -> Header {
     let (version, chip) = match layout {
         Layout::Gfx10 => (1, GFX11_CHIP),
         Layout::Gfx11 => (3, GFX11_CHIP),
-        Layout::Gfx12 => (4, GFX12_CHIP),
+        Layout::Gfx12 | Layout::Gfx1250 => (4, GFX12_CHIP),
     };
     // SIMD_SEL 1:0, WGP_SEL 7:4, SA_SEL 9.
     let mask = unit.register(Name::SqThreadTraceMask);

@@ -5,14 +5,10 @@
 
 use wavescope_pm4::EventWrite;
 
-use super::bits::BitWriter;
 use super::event::{Event, compute};
-use super::rdna::{Header, Layout, Pipe, Token};
+use crate::sqtt::BitWriter;
+use crate::sqtt::rdna::{Header, Layout, Pipe, Stamp, Token};
 
-/// What TIME adds to its field.
-const TIME_BASE: u64 = 4;
-const TIME_MAX: u64 = 15;
-const MISC_MAX: u64 = 511;
 /// Every compute queue appears as the second micro-engine's first pipe, as captures show it.
 const PIPE: Pipe = Pipe { me: 1, pipe: 0 };
 /// REG_INIT's type for a dispatch, and the dispatch initiator as captures show it.
@@ -126,7 +122,7 @@ impl Stream {
     fn token(&mut self, cycle: u64, token: &Token, out: &mut BitWriter) {
         let step = cycle.saturating_sub(self.cycle);
         self.cycle += step;
-        let own = if step <= token.max_step(self.layout) {
+        let own = if step <= token.steps(self.layout).1 {
             step
         } else {
             self.pass(step, out);
@@ -137,14 +133,11 @@ impl Stream {
 
     /// Lets `step` clocks pass, more than three.
     fn pass(&self, step: u64, out: &mut BitWriter) {
-        if step <= TIME_BASE + TIME_MAX {
-            Token::Time.write(self.layout, step - TIME_BASE, out);
-        } else if step <= MISC_MAX {
-            Token::Misc { flags: 0 }.write(self.layout, step, out);
-        } else {
-            let token = Token::Timestamp { real_time: false, lost: false, tag: false, value: step };
-            token.write(self.layout, 0, out);
-        }
+        let time = Token::Time { alternate: false };
+        let misc = Token::Misc { flags: 0, cluster: None };
+        let stamp = Token::Timestamp { stamp: Stamp::Elapsed, lost: false, tag: false, value: step };
+        let shortest = [time, misc].into_iter().find(|token| step <= token.steps(self.layout).1);
+        shortest.unwrap_or(stamp).write(self.layout, step, out);
     }
 }
 

@@ -2,9 +2,9 @@
 
 use wavescope_pm4::RegisterName;
 
-use super::bits::BitWriter;
 use super::event::Event;
 use super::{gfx9_stream, rdna_stream};
+use crate::sqtt::BitWriter;
 
 /// The hardware writes whole pieces of this many bytes, and counts them in WPTR.
 const PIECE: u64 = 32;

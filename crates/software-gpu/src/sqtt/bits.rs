@@ -1,8 +1,8 @@
 //! Bit packing, least significant bit first.
 
-/// Collects fields into dwords.
+/// Collects bits into dwords.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct BitWriter {
+pub struct BitWriter {
     dwords: Vec<u32>,
     partial: u64,
     /// Bits in `partial`, below 32.
@@ -11,7 +11,7 @@ pub(crate) struct BitWriter {
 
 impl BitWriter {
     /// Appends the low `bits` bits of `value`; at most 128.
-    pub(crate) fn push(&mut self, mut value: u128, mut bits: u32) {
+    pub fn push(&mut self, mut value: u128, mut bits: u32) {
         while bits > 0 {
             let step = bits.min(32);
             let part = value as u64 & (u64::MAX >> (64 - step));
@@ -28,19 +28,19 @@ impl BitWriter {
     }
 
     /// Bits written and not taken yet.
-    pub(crate) fn bits(&self) -> u64 {
+    pub fn bits(&self) -> u64 {
         self.dwords.len() as u64 * 32 + u64::from(self.used)
     }
 
     /// Fills up with zeros to a multiple of `bytes` bytes of what was not taken yet.
-    pub(crate) fn pad(&mut self, bytes: u64) {
+    pub fn pad(&mut self, bytes: u64) {
         let bits = self.bits().next_multiple_of(bytes * 8) - self.bits();
         (0..bits / 64).for_each(|_| self.push(0, 64));
         self.push(0, (bits % 64) as u32);
     }
 
     /// Takes the full dwords as far as they make whole groups of `group`.
-    pub(crate) fn take(&mut self, group: usize) -> Vec<u32> {
+    pub fn take(&mut self, group: usize) -> Vec<u32> {
         let rest = self.dwords.split_off(self.dwords.len() / group * group);
         std::mem::replace(&mut self.dwords, rest)
     }
