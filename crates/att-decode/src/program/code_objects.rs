@@ -6,7 +6,11 @@ use crate::record::Pc;
 
 /// Disjoint address ranges by start, each with the code object that owns it.
 #[derive(Debug, Clone, Default)]
-struct Ranges(BTreeMap<u64, (u64, u64)>);
+struct Ranges {
+    by_start: BTreeMap<u64, (u64, u64)>,
+    /// Start, end and owner of the range if there is only one, as in most traces.
+    only: Option<(u64, u64, u64)>,
+}
 
 impl Ranges {
     /// Enters `start..start + size`, removing everything that overlaps it. An empty range is not entered.
@@ -15,23 +19,53 @@ impl Ranges {
             return;
         }
         let end = start.saturating_add(size);
-        if let Some((&before, &(before_end, _))) = self.0.range(..start).next_back()
+        if let Some((&before, &(before_end, _))) = self.by_start.range(..start).next_back()
             && before_end > start
         {
-            self.0.remove(&before);
+            self.by_start.remove(&before);
         }
-        while let Some((&inside, _)) = self.0.range(start..end).next() {
-            self.0.remove(&inside);
+        while let Some((&inside, _)) = self.by_start.range(start..end).next() {
+            self.by_start.remove(&inside);
         }
-        self.0.insert(start, (end, id));
+        self.by_start.insert(start, (end, id));
+        self.note_only();
+    }
+
+    fn remove(&mut self, start: u64) {
+        self.by_start.remove(&start);
+        self.note_only();
+    }
+
+    fn note_only(&mut self) {
+        self.only = match self.by_start.first_key_value() {
+            Some((&start, &(end, id))) if self.by_start.len() == 1 => Some((start, end, id)),
+            _ => None,
+        };
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_start.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.by_start.len()
     }
 
     /// Start and owner of the range that contains `address`.
+    #[inline]
     fn find(&self, address: u64) -> Option<(u64, u64)> {
-        let (&start, &(end, id)) = self.0.range(..=address).next_back()?;
+        if let Some((start, end, id)) = self.only {
+            return (start <= address && address < end).then_some((start, id));
+        }
+        self.find_among_many(address)
+    }
+
+    fn find_among_many(&self, address: u64) -> Option<(u64, u64)> {
+        let (&start, &(end, id)) = self.by_start.range(..=address).next_back()?;
         (address < end).then_some((start, id))
     }
 
+    #[inline]
     fn resolve(&self, address: u64) -> Option<Pc> {
         self.find(address).map(|(start, id)| Pc { address: address - start, code_object_id: id })
     }
@@ -73,7 +107,7 @@ impl CodeObjects {
         }
         self.active.insert(id, (address, size));
         self.loaded.insert(address, size, id);
-        if before_trace && self.from_start.0.len() < self.limit {
+        if before_trace && self.from_start.len() < self.limit {
             self.from_start.insert(address, size, id);
         }
         true
@@ -83,7 +117,7 @@ impl CodeObjects {
     pub(crate) fn unload(&mut self, id: u64) -> bool {
         let Some((address, _)) = self.active.remove(&id) else { return false };
         if let Some((start, _)) = self.loaded.find(address) {
-            self.loaded.0.remove(&start);
+            self.loaded.remove(start);
         }
         true
     }
@@ -97,7 +131,7 @@ impl CodeObjects {
     /// Whether looking up late can find anything.
     #[inline(always)]
     pub(crate) fn can_resolve_late(&self) -> bool {
-        !self.from_start.0.is_empty()
+        !self.from_start.is_empty()
     }
 
     /// The entry of a wave that ends. One at address 0 stays as it is.
@@ -109,7 +143,7 @@ impl CodeObjects {
     /// Looks an absolute program counter up among the code objects loaded before the trace began. The words that
     /// announce them come somewhere in the stream, so this is done as late as possible.
     pub(crate) fn resolve_late(&self, pc: Pc) -> Pc {
-        if pc.code_object_id != 0 || self.from_start.0.is_empty() {
+        if pc.code_object_id != 0 || self.from_start.is_empty() {
             return pc;
         }
         self.from_start.resolve(pc.address).unwrap_or(pc)

@@ -22,6 +22,8 @@ pub(crate) enum Rule {
     Nothing,
     /// As they stand.
     Fixed,
+    /// As they stand, and the code does more than issue: see the wave.
+    Particular,
     /// Times the double-precision rate.
     Rated,
     /// The double-precision rate times the derate.
@@ -97,6 +99,15 @@ const fn build(runs: &[Run]) -> Codes {
             number += 1;
         }
         at += 1;
+    }
+    let mut number = 0;
+    while number < codes.len() {
+        let is_particular = matches!(number as u16, TRAP_RETURN | TRAP_ENTRY | PC_WRITE)
+            || matches!(codes[number].category, Immed);
+        if is_particular {
+            codes[number].rule = Rule::Particular;
+        }
+        number += 1;
     }
     codes
 }

@@ -35,20 +35,34 @@ fn is_watched_register<const F: Form>(raw: u64) -> bool {
     is_marker || is_compute && register <= ComputeRegister::LAST
 }
 
-/// A token that waits for the next one, which may have to go first (gfx10, gfx11).
+/// Tokens of one time that wait in the fast loop; more than these are rare.
+const PENDING: usize = 4;
+
+/// Tokens of one time that wait for a later one, since another may have to go first (gfx10, gfx11).
 #[derive(Clone, Copy)]
 struct Pending {
-    /// Padding stands for none.
-    token: Delivered,
-    /// A quiet token of its own time stands before it.
+    tokens: [Delivered; PENDING],
+    count: usize,
+    time: i64,
+    /// A quiet token of their time stands before them.
     follows_quiet: bool,
 }
 
 impl Pending {
     const NONE: Pending = Pending {
-        token: Delivered { kind: TokenKind::Nop, raw: 0, time: i64::MIN, bit: 0 },
+        tokens: [Delivered { kind: TokenKind::Nop, raw: 0, time: 0, bit: 0 }; PENDING],
+        count: 0,
+        time: i64::MIN,
         follows_quiet: false,
     };
+
+    #[inline(always)]
+    fn begin(&mut self, token: Delivered, quiet: Quiet) {
+        self.tokens[0] = token;
+        self.count = 1;
+        self.time = token.time;
+        self.follows_quiet = quiet.time == token.time;
+    }
 }
 
 /// Place and clock of the fast loop.
@@ -204,40 +218,44 @@ impl RdnaDecoder {
         self.quiet = at.quiet;
     }
 
-    /// Takes a token on gfx10 and gfx11: the one before it is due if its time is earlier.
+    /// Takes a token on gfx10 and gfx11: those before it are due if their time is earlier.
     #[inline(always)]
     fn take_in_order<const F: Form>(&mut self, mut token: Delivered, at: &mut At, out: &mut Outside<'_>) {
         // One clock late: it takes the time before its own.
         token.time = token.time.wrapping_sub(i64::from(token.kind == TokenKind::WaveReady));
-        if token.time <= at.pending.token.time || !self.held.is_empty() {
-            return self.collide::<F>(token, at, out);
-        }
-        let Pending { token: due, .. } = at.pending;
-        at.pending = Pending { token, follows_quiet: at.quiet.time == token.time };
-        if due.kind != TokenKind::Nop {
-            self.apply::<F>(due, false, out);
+        let pending = &mut at.pending;
+        if token.time > pending.time && self.held.is_empty() {
+            for due in 0..pending.count {
+                self.apply::<F>(pending.tokens[due % PENDING], false, out);
+            }
+            pending.begin(token, at.quiet);
+        } else if token.time == pending.time && pending.count < PENDING {
+            pending.tokens[pending.count] = token;
+            pending.count += 1;
+        } else {
+            self.collide::<F>(token, at, out);
         }
     }
 
-    /// Takes a token that is not later than the pending one, or follows several of one time.
+    /// Takes a token that is earlier than the pending ones, or one of too many of one time.
     #[inline(never)]
     fn collide<const F: Form>(&mut self, token: Delivered, at: &mut At, out: &mut Outside<'_>) {
         self.hold_pending(at);
         if self.held.last().is_some_and(|last| last.time < token.time) {
             self.release::<F>(out);
-            at.pending = Pending { token, follows_quiet: at.quiet.time == token.time };
+            at.pending.begin(token, at.quiet);
         } else {
             self.hold::<F>(token, at.quiet.time, out);
         }
     }
 
-    /// Puts the pending token among those held back.
+    /// Puts the pending tokens among those held back.
     fn hold_pending(&mut self, at: &mut At) {
-        let Pending { token, follows_quiet } = std::mem::replace(&mut at.pending, Pending::NONE);
-        if token.kind != TokenKind::Nop {
-            self.follows_quiet = follows_quiet;
-            self.held.push(token);
+        if at.pending.count > 0 {
+            self.follows_quiet = at.pending.follows_quiet;
+            self.held.extend_from_slice(&at.pending.tokens[..at.pending.count]);
         }
+        at.pending = Pending::NONE;
     }
 
     /// Takes a TIMESTAMP; returns the clock after it.

@@ -174,27 +174,38 @@ impl RdnaDecoder {
         let number = layout.inst_code.get(raw) as u16;
         let code = self.header.codes::<F>()[usize::from(number) % 512];
         let slot = layout.inst_slot.byte(raw);
-        match code.rule {
-            Rule::Other => return self.other_simd(code, time, out),
-            Rule::Rewind => {
-                if let Some(wave) = self.slots.top(slot) {
-                    wave.rewind();
-                }
-                return;
+        if code.rule == Rule::Fixed {
+            if let Some(wave) = self.slots.top(slot) {
+                wave.plain_inst(code.category, i64::from(code.cycles), time);
             }
-            _ => {}
+            return;
+        }
+        self.odd_inst::<F>(number, code, slot, time, out);
+    }
+
+    /// INST of a code that does more than issue an instruction of so many cycles.
+    #[inline(never)]
+    fn odd_inst<const F: Form>(
+        &mut self,
+        number: u16,
+        code: Code,
+        slot: u8,
+        time: i64,
+        out: &mut Outside<'_>,
+    ) {
+        if code.rule == Rule::Other {
+            return self.other_simd(code, time, out);
         }
         let cycles = self.cycles(code);
         let opens_barrier = self.header.version::<F>() <= 3;
-        if let Some(wave) = self.slots.top(slot) {
-            if code.rule == Rule::Scale {
-                return wave.scale();
-            }
-            wave.inst(Issue { code: number, category: code.category, cycles, opens_barrier }, time);
+        let Some(wave) = self.slots.top(slot) else { return };
+        match code.rule {
+            Rule::Scale => wave.scale(),
+            Rule::Rewind => wave.rewind(),
+            _ => wave.inst(Issue { code: number, category: code.category, cycles, opens_barrier }, time),
         }
     }
 
-    #[inline(always)]
     fn cycles(&self, code: Code) -> i64 {
         let cycles = i64::from(code.cycles);
         match code.rule {

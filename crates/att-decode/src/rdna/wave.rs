@@ -22,13 +22,22 @@ pub(crate) struct RdnaWave {
     pub(crate) data: WaveData,
     /// The wave below it on the stack of its slot.
     pub(crate) below: u32,
-    is_suspended: bool,
-    is_barrier_open: bool,
-    /// A matrix scale load is merged with the next instruction.
-    scale_pending: bool,
-    rewind_pending: bool,
+    /// What is out of the ordinary, [`flag`]s.
+    flags: u8,
     /// When the last replayed instruction was issued.
     rewind_end: i64,
+}
+
+/// States of a wave that change what its tokens do. Most tokens find none.
+mod flag {
+    /// Its instructions are not taken.
+    pub(super) const SUSPENDED: u8 = 1;
+    /// A barrier stays open until its next token.
+    pub(super) const BARRIER_OPEN: u8 = 2;
+    /// A matrix scale load is merged with the next instruction.
+    pub(super) const SCALE: u8 = 4;
+    /// An instruction is replayed.
+    pub(super) const REWIND: u8 = 8;
 }
 
 /// An INST token, looked up.
@@ -43,15 +52,7 @@ pub(crate) struct Issue {
 
 impl RdnaWave {
     pub(crate) fn new(time: i64) -> Self {
-        RdnaWave {
-            data: WaveData::new(time),
-            below: NO_WAVE,
-            is_suspended: false,
-            is_barrier_open: false,
-            scale_pending: false,
-            rewind_pending: false,
-            rewind_end: BEFORE_TIME,
-        }
+        RdnaWave { data: WaveData::new(time), below: NO_WAVE, flags: 0, rewind_end: BEFORE_TIME }
     }
 
     /// The same wave started anew, its memory kept.
@@ -61,25 +62,39 @@ impl RdnaWave {
         *self = RdnaWave { data, ..RdnaWave::new(time) };
     }
 
+    const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
     /// WAVE_READY.
     #[inline]
     pub(crate) fn ready(&mut self, time: i64) {
         self.close_barrier(time.wrapping_sub(1));
-        if !self.rewind_pending && self.rewind_end < time {
+        if !self.has(flag::REWIND) && self.rewind_end < time {
             self.data.change_state(WaveState::Stall, time);
         }
     }
 
     /// A matrix scale load.
     pub(crate) fn scale(&mut self) {
-        self.scale_pending = true;
+        self.flags |= flag::SCALE;
     }
 
-    /// INST.
+    /// INST of a code that issues an instruction and does nothing else.
     #[inline]
+    pub(crate) fn plain_inst(&mut self, category: Category, cycles: i64, time: i64) {
+        if self.flags != 0 {
+            return self.inst(Issue { code: 0, category, cycles, opens_barrier: false }, time);
+        }
+        self.data.end = time;
+        self.issue(category, cycles, time);
+    }
+
+    /// INST of any code.
+    #[inline(never)]
     pub(crate) fn inst(&mut self, mut issue: Issue, mut time: i64) {
-        if self.scale_pending {
-            self.scale_pending = false;
+        if self.has(flag::SCALE) {
+            self.flags &= !flag::SCALE;
             time -= 1;
             issue.cycles += 1;
         }
@@ -89,16 +104,18 @@ impl RdnaWave {
         }
         if issue.code == TRAP_ENTRY {
             self.data.push(time, Category::Trap, 1, 0);
-            self.is_suspended = true;
+            self.flags |= flag::SUSPENDED;
         }
-        if self.is_suspended {
+        if self.has(flag::SUSPENDED) {
             return;
         }
         self.data.end = time;
         match issue.category {
             Category::Immed => {
                 self.immediate(time);
-                self.is_barrier_open = issue.opens_barrier;
+                if issue.opens_barrier {
+                    self.flags |= flag::BARRIER_OPEN;
+                }
             }
             Category::None => {}
             category => {
@@ -106,7 +123,6 @@ impl RdnaWave {
                 if issue.code == PC_WRITE {
                     self.data.add_point(Pc::INVALID);
                 }
-                self.data.change_state(WaveState::Exec, time);
             }
         }
     }
@@ -114,34 +130,34 @@ impl RdnaWave {
     /// VALU_INST.
     #[inline]
     pub(crate) fn valu(&mut self, time: i64) {
-        self.close_barrier(time);
-        if !self.is_suspended {
-            self.issue(Category::Valu, 1, time);
-            self.data.change_state(WaveState::Exec, time);
+        if self.flags != 0 {
+            self.close_barrier(time);
+            if self.has(flag::SUSPENDED) {
+                return;
+            }
         }
+        self.issue(Category::Valu, 1, time);
     }
 
     /// Adds an instruction that issued at `time`; it began when the wave became ready.
-    #[inline]
+    #[inline(always)]
     fn issue(&mut self, category: Category, cycles: i64, time: i64) {
         let begin = self.data.state_begin;
-        if matches!(self.data.state, WaveState::Stall) && begin < time {
-            let stall = time.wrapping_sub(begin);
-            self.data.push(begin, category, cycles.wrapping_add(stall), stall);
-            if self.rewind_pending {
-                self.rewind_pending = false;
-                self.rewind_end = time;
-            }
-        } else {
-            self.data.push(time, category, cycles, 0);
+        let is_stalled = matches!(self.data.state, WaveState::Stall) && begin < time;
+        let stall = if is_stalled { time.wrapping_sub(begin) } else { 0 };
+        self.data.push(time.wrapping_sub(stall), category, cycles.wrapping_add(stall), stall);
+        if is_stalled && self.has(flag::REWIND) {
+            self.flags &= !flag::REWIND;
+            self.rewind_end = time;
         }
+        self.data.change_state(WaveState::Exec, time);
     }
 
     /// IMM_ONE, IMMEDIATE and the barrier form of INST.
     #[inline]
     pub(crate) fn immediate(&mut self, time: i64) {
         self.close_barrier(time);
-        if self.is_suspended {
+        if self.has(flag::SUSPENDED) {
             return;
         }
         let begin = match self.data.instructions.last() {
@@ -157,13 +173,14 @@ impl RdnaWave {
     /// The token at `time` ends an open barrier.
     #[inline]
     fn close_barrier(&mut self, time: i64) {
-        if self.is_barrier_open {
+        if self.has(flag::BARRIER_OPEN) {
             self.close_open_barrier(time);
         }
     }
 
+    #[cold]
     fn close_open_barrier(&mut self, time: i64) {
-        self.is_barrier_open = false;
+        self.flags &= !flag::BARRIER_OPEN;
         let Some(last) = self.data.instructions.last_mut().filter(|last| last.is(Category::Immed)) else {
             return;
         };
@@ -181,7 +198,7 @@ impl RdnaWave {
         self.data.is_complete = true;
         if let Some(last) = self.data.instructions.last() {
             let end = last.end();
-            if end < time && !self.is_suspended {
+            if end < time && !self.has(flag::SUSPENDED) {
                 // s_endpgm has no token of its own.
                 self.data.push(end, Category::Msg, time.wrapping_sub(end), 0);
             }
@@ -191,19 +208,19 @@ impl RdnaWave {
     /// NEW_PC.
     pub(crate) fn new_pc(&mut self, pc: Pc, time: i64) {
         self.close_barrier(time);
-        if !self.is_suspended {
+        if !self.has(flag::SUSPENDED) {
             self.data.new_pc(pc);
         }
     }
 
     /// A context save of the whole shader engine.
     pub(crate) fn suspend(&mut self) {
-        self.is_suspended = true;
+        self.flags |= flag::SUSPENDED;
     }
 
     /// Its context is saved.
     pub(crate) fn save(&mut self, time: i64) {
-        self.is_suspended = true;
+        self.flags |= flag::SUSPENDED;
         self.data.contexts = self.data.contexts.wrapping_add(1);
         self.data.push(time, Category::Trap, 1, 0);
     }
@@ -211,13 +228,13 @@ impl RdnaWave {
     /// Its context is restored; it goes on after the return from the trap.
     pub(crate) fn restore(&mut self, time: i64) {
         self.stretch_trap(time);
-        self.is_suspended = true;
+        self.flags |= flag::SUSPENDED;
         self.data.contexts = self.data.contexts.wrapping_add(1);
     }
 
     fn leave_trap(&mut self, time: i64) {
         self.data.add_point(Pc::INVALID);
-        self.is_suspended = false;
+        self.flags &= !flag::SUSPENDED;
         self.stretch_trap(time);
     }
 
@@ -243,7 +260,7 @@ impl RdnaWave {
             }
         }
         data.state = WaveState::Stall;
-        self.rewind_pending = true;
+        self.flags |= flag::REWIND;
     }
 }
 
