@@ -30,7 +30,7 @@ fn quiet_rig(config: wavescope_software_gpu::DeviceConfig) -> Rig {
 /// Submits `batch` again and again; the last packet's signal counts the batches.
 fn run(criterion: &mut Criterion, name: &str, rig: &Rig, elements: u64, batch: &[AqlPacket], signal: u64) {
     let mut group = criterion.benchmark_group("software-gpu/queue");
-    group.throughput(Throughput::Elements(elements));
+    group.throughput(Throughput::Elements(elements)).sample_size(20);
     let mut queue = rig.queue(4096);
     let mut value = rig.value(signal);
     group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
@@ -65,6 +65,9 @@ fn packets(criterion: &mut Criterion) {
     let mut counted: Vec<_> = (0..BATCH / 4 - 1).flat_map(|_| step(0)).collect();
     counted.extend(step(signal));
     run(criterion, "counted kernels", &rig, BATCH as u64 / 4, &counted, signal);
+
+    let huge = [dispatch(kernel, [1 << 26, 1, 1], [256, 1, 1], signal)];
+    run(criterion, "waves of a dispatch of 1 Mi", &rig, 1 << 20, &huge, signal);
 
     let trace = Recorded::own("gfx942", "att-se-mask-1.json").load(&rig);
     let step = |signal| {

@@ -50,6 +50,9 @@ struct Core {
     waves: Vec<Wave>,
 }
 
+/// Room for waves that is kept between dispatches.
+const KEPT_WAVES: usize = 1 << 16;
+
 /// See the module.
 pub(crate) struct Machine {
     config: DeviceConfig,
@@ -136,6 +139,7 @@ impl Machine {
         core.dispatches += 1;
         self.record(core, submission, &placed);
         let outputs = self.observe(core, &descriptor, submission, &placed, registers);
+        core.waves.shrink_to(KEPT_WAVES);
         drop(guard);
         self.write_outputs(outputs)?;
         Ok(self.span(&placed))
@@ -193,7 +197,8 @@ impl Machine {
         registers: &QueueRegisters,
     ) -> Vec<Output> {
         let counted = registers.context.perfcount != 0;
-        core.monitor.launch(&core.waves, placed.start, placed.end, counted);
+        let watched = core.traces.any_on();
+        core.monitor.launch(&core.waves, placed.start, placed.end, counted, watched);
         if core.monitor.wants_sweep() {
             let gates = || gates(&self.config, &self.roles, &core.registers);
             core.monitor.sync(placed.start, core.placer.chip(), gates);

@@ -118,12 +118,19 @@ impl Monitor {
         }
     }
 
-    /// Takes the waves of a dispatch that lasts from `start` to `end`.
-    pub(crate) fn launch(&mut self, waves: &[Wave], start: u64, end: u64, counted: bool) {
+    /// Takes the waves of a dispatch that lasts from `start` to `end`. Where nothing counts or traces (`watched`), those
+    /// of a very large dispatch are not kept: counting that begins while it runs misses its rest.
+    pub(crate) fn launch(&mut self, waves: &[Wave], start: u64, end: u64, counted: bool, watched: bool) {
         self.dispatches.push((start, end));
+        if waves.len() > Self::UNWATCHED_WAVES && !watched && !self.xccs.iter().any(Perfmon::runs) {
+            return;
+        }
         let pending = |&wave: &Wave| Pending { wave, from: wave.start, launched: false, counted };
         self.pending.extend(waves.iter().map(pending));
     }
+
+    /// Waves of one dispatch that are kept although nobody looks.
+    const UNWATCHED_WAVES: usize = 1 << 16;
 
     /// Whether so much has piled up that a [`sync`](Self::sync) pays.
     pub(crate) fn wants_sweep(&self) -> bool {

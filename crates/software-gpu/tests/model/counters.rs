@@ -42,9 +42,11 @@ struct Counted {
     loaded: Loaded,
     config: DeviceConfig,
     kernel: u64,
+    wave_size: u32,
 }
 
 impl Counted {
+    /// The device of `target` with a kernel of waves of 64.
     fn new(target: &str) -> Self {
         let recorded = Recorded::own(target, "pmc-mix-grbm-sq.json");
         let config = recorded.config();
@@ -52,7 +54,15 @@ impl Counted {
         let queue = rig.queue(64);
         let loaded = recorded.load(&rig);
         let kernel = rig.kernel(3);
-        Self { rig, queue, loaded, config, kernel }
+        Self { rig, queue, loaded, config, kernel, wave_size: 64 }
+    }
+
+    /// The same with waves of 32, on chips that have them.
+    fn narrow(target: &str) -> Self {
+        let mut counted = Self::new(target);
+        counted.kernel = counted.rig.narrow_kernel();
+        counted.wave_size = 32;
+        counted
     }
 
     /// Runs buffers and kernels in this order and waits for the last.
@@ -122,25 +132,25 @@ enum Step {
 
 use Step::{Buffer, Kernel};
 
-#[test]
-fn sq_waves_equals_launch_geometry_and_placement() {
-    for target in TARGETS {
-        for (grid, workgroup) in SHAPES {
-            let mut counted = Counted::new(target);
-            counted.run(&[Buffer("start"), Kernel(grid, workgroup), Buffer("read"), Buffer("stop")]);
-            let (_, waves) = counted.values();
-            let expected = waves_of(grid, workgroup, u32::from(counted.wave_size()));
-            assert_eq!(waves.iter().sum::<u64>(), expected, "{target} {grid:?} {workgroup:?}");
-            assert_eq!(waves, counted.truth(), "{target} {grid:?} {workgroup:?}");
-        }
+fn check_waves(target: &str, make: impl Fn(&str) -> Counted) {
+    for (grid, workgroup) in SHAPES {
+        let mut counted = make(target);
+        counted.run(&[Buffer("start"), Kernel(grid, workgroup), Buffer("read"), Buffer("stop")]);
+        let (_, waves) = counted.values();
+        let expected = waves_of(grid, workgroup, counted.wave_size);
+        assert_eq!(waves.iter().sum::<u64>(), expected, "{target} {grid:?} {workgroup:?}");
+        assert_eq!(waves, counted.truth(), "{target} {grid:?} {workgroup:?}");
     }
 }
 
-impl Counted {
-    /// The rig's kernels do not ask for waves of 32 lanes.
-    fn wave_size(&self) -> u8 {
-        64
-    }
+#[test]
+fn sq_waves_equals_launch_geometry_and_placement() {
+    TARGETS.iter().for_each(|target| check_waves(target, Counted::new));
+}
+
+#[test]
+fn sq_waves_counts_waves_of_32_where_the_kernel_has_them() {
+    ["gfx1030", "gfx1100", "gfx1201"].iter().for_each(|target| check_waves(target, Counted::narrow));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod counters;
 #[cfg(test)]
+mod devices;
+#[cfg(test)]
 mod mutations;
 #[cfg(test)]
 mod queues;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::rig::{Clock, Rig, barrier, barrier_value, commands, dispatch, within_time};
 use wavescope_core::{AqlPacket, PacketType};
 use wavescope_software_gpu::{
-    ClockHost, CompletionFault, DeviceConfig, DeviceOptions, Error, Fault, FaultPlan, Queue, QueueFault,
+    ClockHost, CompletionFault, DeviceConfig, DeviceOptions, Doorbell, Error, Fault, FaultPlan, Queue,
+    QueueFault,
 };
 
 /// Long enough to be sure that something does not happen.
@@ -141,6 +142,22 @@ fn a_lower_doorbell_value_changes_nothing() {
     queue.queue.ring(0);
     queue.queue.ring(u64::MAX);
     rig.wait(signal, 0);
+}
+
+#[test]
+fn a_doorbell_in_memory_is_noticed() {
+    let rig = rig();
+    let doorbell = rig.arena().allocate(8);
+    rig.arena().store(doorbell, u64::MAX);
+    let queue = rig.queue_with(16, Doorbell::Memory(doorbell)).unwrap();
+    let signal = rig.signal(2);
+    for index in 0..2 {
+        assert!(!rig.falls(signal, 1 - index, NEVER));
+        let packet = barrier(PacketType::BARRIER_AND, &[], signal);
+        rig.arena().store_dwords(queue.config.ring + 64 * index as u64, &packet.0);
+        rig.arena().store(doorbell, index as u64);
+        rig.wait(signal, 1 - index);
+    }
 }
 
 // Two producers reserve places; the second writes and rings before the first has written.

@@ -208,18 +208,20 @@ impl Rig {
     }
 
     pub(crate) fn try_queue(&self, packets: u32) -> Result<RigQueue, wavescope_software_gpu::Error> {
+        self.queue_with(packets, Doorbell::Rung)
+    }
+
+    pub(crate) fn queue_with(
+        &self,
+        packets: u32,
+        doorbell: Doorbell,
+    ) -> Result<RigQueue, wavescope_software_gpu::Error> {
         let arena = self.arena();
         let ring = arena.allocate(packets as usize * 64);
         let indices = arena.allocate(64);
         // An empty ring holds packets of type INVALID.
         (0..u64::from(packets)).for_each(|packet| arena.store_u16(ring + packet * 64, 1));
-        let config = QueueConfig {
-            ring,
-            packets,
-            write_index: indices,
-            read_index: indices + 8,
-            doorbell: Doorbell::Rung,
-        };
+        let config = QueueConfig { ring, packets, write_index: indices, read_index: indices + 8, doorbell };
         let queue = self.device.create_queue(config)?;
         Ok(RigQueue { queue, config, host: Arc::clone(&self.host), written: 0 })
     }
@@ -246,6 +248,13 @@ impl Rig {
 
     pub(crate) fn times(&self, signal: u64) -> (u64, u64) {
         (self.arena().load(signal + 32), self.arena().load(signal + 40))
+    }
+
+    /// A kernel with waves of 32 lanes where the chip has them (ENABLE_WAVEFRONT_SIZE32).
+    pub(crate) fn narrow_kernel(&self) -> u64 {
+        let address = self.kernel(3);
+        self.arena().store_u32(address + 56, 1 << 10);
+        address
     }
 
     /// A kernel descriptor that asks for this many groups of registers.
