@@ -105,6 +105,14 @@ pub enum Error {
         /// The trace.
         trace: TraceId,
     },
+    /// More traces than the owner has places for.
+    #[error("{in_use} traces are in flight on {agent}, and no more fit")]
+    TooManyTraces {
+        /// The agent.
+        agent: AgentId,
+        /// Traces in flight.
+        in_use: usize,
+    },
     /// A batch that never fits the submission queue.
     #[error("{packets} packets do not fit the submission queue of {agent}, which has {size}")]
     BatchTooLarge {

@@ -3,7 +3,8 @@
 //! Heavy resources (submission queue, GPU output slots, host staging) exist once per GPU agent, whatever the
 //! number of contexts. [`Owner`] is the pure state machine that sequences their use, [`OwnerActor`] its thread,
 //! [`AgentOwner`] the handle, [`Lease`] a context's share, and [`Device`] the seam to the GPU ([`HsaDevice`] in
-//! products). [`DispatchTrace`] traces the dispatches that a callback chooses.
+//! products). [`DispatchTrace`] traces the dispatches that a callback chooses, [`DeviceTrace`]
+//! everything on an agent between a start and a stop.
 //!
 //! This crate must not know counters.
 //!
@@ -73,5 +74,8 @@ pub use owner::{
     Answer, DeviceEvent, Done, Effect, Message, Owner, QUEUE_PACKETS, ShutdownReport, Source, SubmissionId,
     TraceClient, Violation,
 };
-pub use service::{Decide, Decision, Delivery, DispatchTrace, DispatchTraceSetup, TraceSummary, TracedAgent};
+pub use service::{
+    Decide, Decision, Delivery, DeviceTrace, DeviceTraceSetup, DispatchTrace, DispatchTraceSetup,
+    TraceSummary, TracedAgent,
+};
 pub use slot_memory::SlotMemory;

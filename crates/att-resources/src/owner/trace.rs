@@ -126,7 +126,9 @@ impl Owner {
         reply: Done,
         effects: &mut Vec<Effect>,
     ) {
-        let runs = self.traces.iter().any(|entry| is(trace)(entry) && entry.stage == Stage::Running);
+        // Behind the start in the same queue, so it need not have retired.
+        let takes = |entry: &Trace| matches!(entry.stage, Stage::Starting | Stage::Running);
+        let runs = self.traces.iter().any(|entry| is(trace)(entry) && entry.is_device() && takes(entry));
         let result = match self.check_batch(packets.len()) {
             Ok(()) if !runs => Err(Error::UnknownTrace { agent: self.agent, trace }),
             result => result,
@@ -253,10 +255,11 @@ impl Owner {
         error: Option<Error>,
         effects: &mut Vec<Effect>,
     ) {
-        if !self.traces.iter().any(is(trace)) {
+        let Some(stage) = self.traces.iter().find(|entry| is(trace)(entry)).map(|entry| entry.stage) else {
             return;
-        }
-        if let Some(client) = self.client(trace.context) {
+        };
+        // Of a trace that never started its begin tells, and there is nothing to deliver.
+        if let (true, Some(client)) = (stage != Stage::Starting, self.client(trace.context)) {
             effects.push(Effect::Ended { client, trace, outcome: Err(reason) });
         }
         self.release(trace, effects);

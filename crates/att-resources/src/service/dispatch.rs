@@ -3,24 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wavescope_aql_profile::{AgentShape, Memory, PacketPrograms, TraceConfig, TraceParameter};
-use wavescope_core::actor::{ActorThread, spawn};
-use wavescope_core::sync::atomic::{AtomicU64, Ordering};
-use wavescope_core::sync::{Mutex, Places};
+use wavescope_aql_profile::PacketPrograms;
+use wavescope_core::sync::Mutex;
 use wavescope_core::{
-    AgentId, Claim, ClaimTable, CodeObjectId, ContextId, Dispatch, Interception, LoadedCodeObject,
-    RecordSink, Service, Subscription, SubscriptionId, TraceChunk,
+    ClaimTable, CodeObjectId, ContextId, Dispatch, Interception, LoadedCodeObject, Service, Subscription,
+    SubscriptionId,
 };
 
+use super::crew::{Crew, Delivery, TracedAgent};
 use super::grants::Grants;
 use super::lane::Lane;
-use super::subscriber::{Face, Subscriber};
-use super::worker::{Job, Worker};
+use super::subscriber::Subscriber;
+use super::tally::TraceSummary;
+use crate::Error;
 use crate::owner::Message;
-use crate::{AgentOwner, Error, SlotReader};
-
-/// Requests of clients that may wait for the worker.
-const REQUEST_PLACES: usize = 8;
 
 /// What the dispatch callback wants for one dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,30 +33,6 @@ pub enum Decision {
 /// The dispatch callback. It runs on the submitting thread, inside the runtime's write hook: short, and without
 /// calls that wait for the GPU.
 pub type Decide = dyn Fn(&Dispatch) -> Decision + Send + Sync;
-
-/// Where chunks go. Both run on the copy worker's thread, with no lock held.
-pub enum Delivery {
-    /// Into a stream.
-    Stream(RecordSink<TraceChunk>),
-    /// To a function, one call for each chunk.
-    Callback(Box<dyn Fn(TraceChunk) + Send>),
-}
-
-/// An agent that a service traces.
-pub struct TracedAgent {
-    /// The owner of its trace resources.
-    pub owner: Arc<AgentOwner>,
-    /// The runtime's handle of it.
-    pub agent_handle: u64,
-    /// What packet programs have to know about it.
-    pub shape: AgentShape,
-    /// What is traced, with which buffer size.
-    pub config: TraceConfig,
-    /// Memory for what is not shared: commands and control records.
-    pub memory: Arc<dyn Memory>,
-    /// Reads the owner's slots.
-    pub slots: Arc<dyn SlotReader>,
-}
 
 /// What a service needs.
 pub struct DispatchTraceSetup {
@@ -82,68 +54,15 @@ pub struct DispatchTraceSetup {
     pub delivery: Delivery,
 }
 
-/// What became of the dispatches so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TraceSummary {
-    /// Traced: delivered, lost, or still in flight.
-    pub traced: u64,
-    /// The callback wanted no trace.
-    pub declined: u64,
-    /// Too many were in flight, or the owner was gone.
-    pub skipped: u64,
-    /// Of the traced: their data were copied.
-    pub delivered: u64,
-    /// Of the traced: their data could not be read.
-    pub lost: u64,
-}
-
-/// The numbers behind [`TraceSummary`].
-#[derive(Default)]
-pub(super) struct Tally {
-    traced: AtomicU64,
-    declined: AtomicU64,
-    skipped: AtomicU64,
-    delivered: AtomicU64,
-    lost: AtomicU64,
-}
-
-impl Tally {
-    pub(super) fn traced(&self) {
-        self.traced.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn declined(&self) {
-        self.declined.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn skipped(&self) {
-        self.skipped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn delivered(&self) {
-        self.delivered.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn lost(&self) {
-        self.lost.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// The dispatch trace service of one context.
 ///
 /// Make the services of all contexts before the first one starts: making one registers its buffer size, and the
 /// shared slots cannot grow later.
 pub struct DispatchTrace {
-    context: ContextId,
-    lanes: Arc<Vec<Lane>>,
-    claims_wanted: Vec<(AgentId, Claim)>,
-    claims: Arc<ClaimTable>,
-    programs: Arc<dyn PacketPrograms>,
+    crew: Crew,
     interception: Arc<dyn Interception>,
     grants: Arc<Grants>,
     subscriber: Arc<Subscriber>,
-    tally: Arc<Tally>,
-    worker: ActorThread<Job>,
     phase: Mutex<Phase>,
 }
 
@@ -163,65 +82,26 @@ impl DispatchTrace {
     /// comes too late with a larger need; [`Error::Core`] without a thread.
     pub fn new(setup: DispatchTraceSetup) -> Result<Self, Error> {
         let DispatchTraceSetup { context, agents, programs, interception, claims, .. } = setup;
-        let counts = TraceParameter::perfcounter(0, 0).code;
-        let claim = |agent: &TracedAgent| {
-            let perf_counters = agent.config.parameters.iter().any(|parameter| parameter.code == counts);
-            (agent.owner.agent(), Claim::Trace { perf_counters })
-        };
-        let claims_wanted = agents.iter().map(claim).collect();
-        let lanes = agents.into_iter().enumerate();
-        let lanes = lanes.map(|(place, agent)| Lane::new(place, context, &*programs, agent));
-        let lanes = Arc::new(lanes.collect::<Result<Vec<_>, _>>()?);
-        let tally = Arc::new(Tally::default());
-        let worker = Worker {
-            context,
-            lanes: Arc::clone(&lanes),
-            instances: lanes.iter().map(|_| None).collect(),
-            delivery: setup.delivery,
-            tally: Arc::clone(&tally),
-        };
-        let notices = lanes.iter().map(Lane::capacity).sum();
-        let worker = spawn(worker, Places { requests: REQUEST_PLACES, notices })?;
+        let crew = Crew::new(context, agents, programs, claims, setup.delivery)?;
         let subscriber = Arc::new(Subscriber {
             context,
-            lanes: Arc::clone(&lanes),
+            lanes: Arc::clone(&crew.lanes),
             decide: setup.decide,
             serialize_all: setup.serialize_all,
-            tally: Arc::clone(&tally),
+            tally: Arc::clone(&crew.tally),
         });
         let grants = Arc::new(Grants::new(Arc::clone(&interception)));
-        let phase = Mutex::new(Phase::Stopped);
-        Ok(Self {
-            context,
-            lanes,
-            claims_wanted,
-            claims,
-            programs,
-            interception,
-            grants,
-            subscriber,
-            tally,
-            worker,
-            phase,
-        })
+        Ok(Self { crew, interception, grants, subscriber, phase: Mutex::new(Phase::Stopped) })
     }
 
     /// The context it works for.
     pub fn context(&self) -> ContextId {
-        self.context
+        self.crew.context
     }
 
     /// What became of the dispatches so far.
     pub fn summary(&self) -> TraceSummary {
-        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let Tally { traced, declined, skipped, delivered, lost } = &*self.tally;
-        TraceSummary {
-            traced: read(traced),
-            declined: read(declined),
-            skipped: read(skipped),
-            delivered: read(delivered),
-            lost: read(lost),
-        }
+        self.crew.tally.summary()
     }
 
     /// Begins to ask the callback about every dispatch on its agents. On a started service nothing changes.
@@ -229,29 +109,18 @@ impl DispatchTrace {
     /// # Errors
     /// [`Error::Conflict`] while another context traces one of the agents, or counts there and this one traces with
     /// perf counters; those of [`Lease::claim`](crate::Lease::claim) and
-    /// [`AgentOwner::acquire`]. Nothing stays taken then.
+    /// [`AgentOwner::acquire`](crate::AgentOwner::acquire). Nothing stays taken then.
     pub fn start(&self) -> Result<(), Error> {
         if !self.enter(|phase| phase == Phase::Stopped) {
             return Ok(());
         }
-        let result = self.take_agents().and_then(|()| {
-            let id = self.interception.subscribe(Subscription {
-                context: self.context,
-                service: Service::DispatchTrace,
-                agents: self.lanes.iter().map(|lane| lane.agent).collect(),
-                serialize: true,
-                subscriber: self.subscriber.clone(),
-            })?;
-            self.grants.subscribed(id);
-            Ok(id)
-        });
-        match result {
+        match self.crew.take_agents(Some(&self.grants)).and_then(|()| self.subscribe()) {
             Ok(id) => {
                 *self.phase.lock() = Phase::Active(id);
                 Ok(())
             }
             Err(error) => {
-                self.give_agents_back();
+                self.crew.give_agents_back();
                 *self.phase.lock() = Phase::Stopped;
                 Err(error)
             }
@@ -281,13 +150,15 @@ impl DispatchTrace {
     /// # Errors
     /// [`Error::Program`]: traces will not name it.
     pub fn code_object_loaded(&self, code: &LoadedCodeObject) -> Result<(), Error> {
-        let mut lanes = self.lanes.iter().filter(|lane| lane.agent == code.agent);
-        lanes.try_for_each(|lane| lane.loaded(&*self.programs, code, true))
+        let mut lanes = self.crew.lanes.iter().filter(|lane| lane.agent == code.agent);
+        lanes.try_for_each(|lane| lane.loaded(&*self.crew.programs, code).map(drop))
     }
 
     /// Traces do not name it any more.
     pub fn code_object_unloaded(&self, id: CodeObjectId) {
-        self.lanes.iter().for_each(|lane| lane.unloaded(id));
+        for lane in self.crew.lanes.iter() {
+            lane.unloaded(id);
+        }
     }
 
     /// Whether this thread is the one that changes the phase.
@@ -300,63 +171,43 @@ impl DispatchTrace {
         enters
     }
 
-    fn take_agents(&self) -> Result<(), Error> {
-        self.claims.claim(self.context, &self.claims_wanted)?;
-        for (place, lane) in self.lanes.iter().enumerate() {
-            let face = Face { worker: self.worker.address().clone(), grants: Arc::clone(&self.grants) };
-            if let Some(installed) = lane.prepare(self.context, Arc::new(face))? {
-                self.worker.address().send(Job::Install { place, installed })?;
-            }
-            if let Some(lease) = lane.lease() {
-                lease.claim()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// After a start that failed: only what it took goes back.
-    fn give_agents_back(&self) {
-        for lease in self.lanes.iter().filter_map(Lane::lease) {
-            if let Err(error) = lease.unhook() {
-                tracing::error!(context = %self.context, %error, "claim not given back");
-            }
-        }
-        self.release_claims();
-    }
-
-    fn release_claims(&self) {
-        for &(agent, claim) in &self.claims_wanted {
-            self.claims.release(self.context, agent, claim);
-        }
+    fn subscribe(&self) -> Result<SubscriptionId, Error> {
+        let id = self.interception.subscribe(Subscription {
+            context: self.crew.context,
+            service: Service::DispatchTrace,
+            agents: self.crew.lanes.iter().map(|lane| lane.agent).collect(),
+            serialize: true,
+            subscriber: self.subscriber.clone(),
+        })?;
+        self.grants.subscribed(id);
+        Ok(id)
     }
 
     /// The order matters: quiesce, drain, unhook, and only then the hook falls silent for good.
     fn leave(&self, id: SubscriptionId, timeout: Duration) -> Result<(), Error> {
         self.interception.quiesce(id)?;
         self.interception.drain(id, timeout)?;
-        for lane in self.lanes.iter() {
+        for lane in self.crew.lanes.iter() {
             let (Some(address), Some(lease)) = (lane.address(), lane.lease()) else { continue };
             let queues = lane.take_queues();
             for &queue in &queues {
-                address.send(Message::Drained { context: self.context, queue })?;
+                address.send(Message::Drained { context: self.crew.context, queue })?;
             }
             lease.unhook().inspect_err(|_| lane.restore_queues(queues))?;
         }
         self.interception.unsubscribe(id)?;
         self.grants.unsubscribed();
-        self.release_claims();
-        self.lanes.iter().for_each(Lane::settled);
-        self.worker.address().ask(Job::Flush).wait()?;
-        Ok(())
+        self.crew.release_claims();
+        self.crew.lanes.iter().for_each(Lane::settled);
+        self.crew.flush()
     }
 }
 
 impl Drop for DispatchTrace {
     fn drop(&mut self) {
-        let patience = self.lanes.iter().filter_map(Lane::lease).map(|lease| lease.owner().limits().patience);
-        let Err(error) = self.stop(patience.max().unwrap_or_default()) else { return };
-        tracing::error!(context = %self.context, %error, "dispatches did not end: their memory is kept for good");
-        self.lanes.iter().for_each(Lane::leak);
-        let _ = self.worker.address().send(Job::Leak);
+        if let Err(error) = self.stop(self.crew.patience()) {
+            tracing::error!(context = %self.crew.context, %error, "traced dispatches did not end");
+            self.crew.tally.hung();
+        }
     }
 }

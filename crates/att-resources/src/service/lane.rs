@@ -9,20 +9,22 @@ use wavescope_aql_profile::{
 use wavescope_core::actor::Address;
 use wavescope_core::sync::Mutex;
 use wavescope_core::{
-    AgentId, AqlPacket, CodeObjectId, ContextId, Dispatch, Fence, InFlight, LoadedCodeObject, PacketHeader,
-    PacketType, ProgramSink, QueueId, Token,
+    AgentId, AqlPacket, CodeObjectId, ContextId, Dispatch, DispatchId, Fence, InFlight, LoadedCodeObject,
+    PacketHeader, PacketType, ProgramSink, QueueId, Token,
 };
 
-use crate::owner::{Message, TraceClient};
-use crate::{AgentOwner, Error, Lease, Need, SlotMemory, SlotReader};
+use crate::owner::{Message, Source, TraceClient};
+use crate::{AgentOwner, Error, Lease, Need, SlotMemory, SlotReader, TraceId};
 
 /// Lanes of a service; the lane and the slot share a token's index.
 const SLOT_BITS: u32 = 20;
 
-/// A dispatch being traced.
+/// What is being traced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traced {
-    pub(super) dispatch: Dispatch,
+    pub(super) agent: AgentId,
+    /// `None` for the whole device.
+    pub(super) dispatch: Option<DispatchId>,
     pub(super) user_data: u64,
 }
 
@@ -31,6 +33,9 @@ pub(super) struct Installed {
     pub(super) instance: Box<dyn TraceInstance>,
     pub(super) memory: Arc<SlotMemory>,
 }
+
+/// Name, start and stop of a device trace.
+pub(super) type DeviceBegin = (TraceId, Vec<AqlPacket>, Vec<AqlPacket>);
 
 /// One agent of a service.
 pub(super) struct Lane {
@@ -49,6 +54,8 @@ pub(super) struct Lane {
 struct State {
     live: Option<Live>,
     in_flight: InFlight<Traced>,
+    /// The device trace in progress.
+    running: Option<TraceId>,
     /// Queues that carried a traced dispatch since the last start.
     queues: Vec<QueueId>,
     /// Queues whose pipe was told to take part in profiling.
@@ -84,6 +91,7 @@ impl Lane {
         let state = State {
             live: None,
             in_flight: InFlight::with_capacity(capacity),
+            running: None,
             queues: Vec::new(),
             enabled: Vec::new(),
             enable: None,
@@ -141,18 +149,20 @@ impl Lane {
     pub(super) fn trace(
         &self,
         context: ContextId,
-        traced: Traced,
+        dispatch: &Dispatch,
+        user_data: u64,
         sink: &mut ProgramSink<'_>,
     ) -> Option<Token> {
-        let queue = traced.dispatch.queue;
+        let queue = dispatch.queue;
+        let traced = Traced { agent: self.agent, dispatch: Some(dispatch.id), user_data };
         let mut state = self.state.lock();
         let State { live, in_flight, queues, enabled, enable, markers, .. } = &mut *state;
         let live = live.as_ref()?;
         let slot = in_flight.insert(traced).ok()?;
         let token = self.token(slot);
         let begin = Message::Begin {
-            trace: crate::TraceId { context, token },
-            source: crate::Source::Dispatch { queue },
+            trace: TraceId { context, token },
+            source: Source::Dispatch { queue },
             reply: None,
         };
         // The owner knows of the trace before its packets can run.
@@ -173,6 +183,27 @@ impl Lane {
         Some(token)
     }
 
+    /// Remembers a trace of the device. Returns its start, with a marker for each loaded code object, and its stop.
+    pub(super) fn begin_device(&self, context: ContextId, user_data: u64) -> Result<DeviceBegin, Error> {
+        let mut state = self.state.lock();
+        let State { live, in_flight, markers, running, .. } = &mut *state;
+        let live = live.as_ref().ok_or(Error::NotLeased { context, agent: self.agent })?;
+        let traced = Traced { agent: self.agent, dispatch: None, user_data };
+        let in_use = in_flight.len();
+        let slot =
+            in_flight.insert(traced).map_err(|_| Error::TooManyTraces { agent: self.agent, in_use })?;
+        let markers = markers.iter().map(|(_, marker)| vendor_packet(marker.packet(), false));
+        let start = std::iter::once(live.start).chain(markers).collect();
+        let trace = TraceId { context, token: self.token(slot) };
+        *running = Some(trace);
+        Ok((trace, start, vec![live.stop]))
+    }
+
+    /// Whether a token is of this lane.
+    pub(super) const fn owns(&self, token: Token) -> bool {
+        parts(token).0 == self.place
+    }
+
     /// Tells the owner about a trace, in a place that the trace owns.
     pub(super) fn tell(&self, message: Message) {
         let Some(address) = self.address() else { return };
@@ -183,7 +214,9 @@ impl Lane {
 
     /// The dispatch of a trace whose end was reported; its place is free from now on.
     pub(super) fn take(&self, slot: Token) -> Option<Traced> {
-        self.state.lock().in_flight.remove(slot)
+        let mut state = self.state.lock();
+        state.running.take_if(|trace| trace.token == self.token(slot));
+        state.in_flight.remove(slot)
     }
 
     /// Queues that carried traced dispatches; forgets them.
@@ -202,27 +235,33 @@ impl Lane {
         drop(old);
     }
 
-    /// Traces that begin from now on name `code`.
+    /// Traces that begin from now on name `code`. Returns the device trace in progress, which does not.
     pub(super) fn loaded(
         &self,
         programs: &dyn PacketPrograms,
         code: &LoadedCodeObject,
-        from_start: bool,
-    ) -> Result<(), Error> {
-        let marker = CodeObjectMarker {
-            id: code.id.0,
-            address: code.base,
-            bytes: code.size,
-            unload: false,
-            from_start,
-        };
-        let instance = programs.marker(&self.shape, &marker, &self.memory)?;
-        self.state.lock().markers.push((code.id, instance));
-        Ok(())
+    ) -> Result<Option<TraceId>, Error> {
+        let instance = self.marker(programs, code, false, true)?;
+        let mut state = self.state.lock();
+        state.markers.push((code.id, instance));
+        Ok(state.running)
     }
 
-    /// Traces that begin from now on do not name it any more.
-    pub(super) fn unloaded(&self, id: CodeObjectId) {
+    /// A packet that puts the load or unload of `code` into a trace.
+    pub(super) fn marker(
+        &self,
+        programs: &dyn PacketPrograms,
+        code: &LoadedCodeObject,
+        unload: bool,
+        from_start: bool,
+    ) -> Result<Box<dyn MarkerInstance>, Error> {
+        let (address, bytes) = (code.base, code.size);
+        let marker = CodeObjectMarker { id: code.id.0, address, bytes, unload, from_start };
+        Ok(programs.marker(&self.shape, &marker, &self.memory)?)
+    }
+
+    /// Traces that begin from now on do not name it any more. Returns the device trace in progress.
+    pub(super) fn unloaded(&self, id: CodeObjectId) -> Option<TraceId> {
         let mut state = self.state.lock();
         if let Some(index) = state.markers.iter().position(|(known, _)| *known == id) {
             let (_, marker) = state.markers.remove(index);
@@ -230,6 +269,7 @@ impl Lane {
                 state.old_markers.push(marker);
             }
         }
+        state.running
     }
 
     fn token(&self, slot: Token) -> Token {
@@ -253,7 +293,7 @@ pub(super) const fn parts(token: Token) -> (usize, Token) {
 
 /// A program's packet with its header: vendor-specific, system scope on both sides, since the host reads what
 /// the commands write.
-fn vendor_packet(mut packet: AqlPacket, barrier: bool) -> AqlPacket {
+pub(super) fn vendor_packet(mut packet: AqlPacket, barrier: bool) -> AqlPacket {
     packet.set_header(PacketHeader::new(PacketType::VENDOR_SPECIFIC, barrier, Fence::System, Fence::System));
     packet
 }

@@ -8,9 +8,10 @@ use wavescope_core::{
     Token,
 };
 
-use super::dispatch::{Decide, Decision, Tally};
+use super::dispatch::{Decide, Decision};
 use super::grants::Grants;
-use super::lane::{Lane, Traced, parts};
+use super::lane::{Lane, parts};
+use super::tally::Tally;
 use super::worker::Job;
 use crate::TraceId;
 use crate::owner::{Message, TraceClient};
@@ -43,8 +44,7 @@ impl DispatchSubscriber for Subscriber {
             self.tally.declined();
             return self.decline();
         };
-        let traced = Traced { dispatch: *dispatch, user_data };
-        match lane.trace(self.context, traced, sink) {
+        match lane.trace(self.context, dispatch, user_data, sink) {
             Some(token) => {
                 self.tally.traced();
                 Answer::Instrument { token, grant: Grant::UntilReturned }
@@ -80,7 +80,8 @@ impl DispatchSubscriber for Subscriber {
 /// What the owner tells about the context's traces. It holds no lease: the owner holds it.
 pub(super) struct Face {
     pub(super) worker: Address<Job>,
-    pub(super) grants: Arc<Grants>,
+    /// Only dispatches have grants to return.
+    pub(super) grants: Option<Arc<Grants>>,
 }
 
 impl TraceClient for Face {
@@ -91,6 +92,8 @@ impl TraceClient for Face {
     }
 
     fn release(&self, trace: TraceId) {
-        self.grants.give_back(trace.token);
+        if let Some(grants) = &self.grants {
+            grants.give_back(trace.token);
+        }
     }
 }

@@ -10,8 +10,9 @@ use wavescope_aql_profile::{EngineData, Memory, Status, TraceReadback};
 use wavescope_core::actor::{Actor, Reply};
 use wavescope_core::{ChunkFlags, ContextId, LossReason, TraceChunk};
 
-use super::dispatch::{Delivery, Tally};
+use super::crew::Delivery;
 use super::lane::{Installed, Lane, Traced, parts};
+use super::tally::Tally;
 use crate::owner::Message;
 use crate::{DeviceError, TraceId};
 
@@ -29,11 +30,11 @@ pub(super) enum Job {
 
 /// The copy worker of one service.
 pub(super) struct Worker {
-    pub(super) context: ContextId,
-    pub(super) lanes: Arc<Vec<Lane>>,
-    pub(super) instances: Vec<Option<Installed>>,
-    pub(super) delivery: Delivery,
-    pub(super) tally: Arc<Tally>,
+    context: ContextId,
+    lanes: Arc<Vec<Lane>>,
+    instances: Vec<Option<Installed>>,
+    delivery: Delivery,
+    tally: Arc<Tally>,
 }
 
 impl Installed {
@@ -63,6 +64,16 @@ impl Installed {
 }
 
 impl Worker {
+    pub(super) fn new(
+        context: ContextId,
+        lanes: Arc<Vec<Lane>>,
+        delivery: Delivery,
+        tally: Arc<Tally>,
+    ) -> Self {
+        let instances = lanes.iter().map(|_| None).collect();
+        Self { context, lanes, instances, delivery, tally }
+    }
+
     fn ended(&mut self, trace: TraceId, outcome: Result<(), LossReason>) {
         let (place, slot) = parts(trace.token);
         let Some(lane) = self.lanes.get(place) else { return };
@@ -84,7 +95,10 @@ impl Worker {
                 })
             }
             Err(reason) => {
-                tracing::warn!(dispatch = %traced.dispatch.id, ?reason, "trace lost");
+                tracing::warn!(%trace, ?reason, "trace lost");
+                if reason.gpu_may_still_write() {
+                    self.tally.hung();
+                }
                 None
             }
         };
@@ -127,8 +141,8 @@ impl Worker {
     fn chunk(&self, traced: &Traced, flags: ChunkFlags) -> TraceChunk {
         TraceChunk {
             context: self.context,
-            agent: traced.dispatch.agent,
-            dispatch: Some(traced.dispatch.id),
+            agent: traced.agent,
+            dispatch: traced.dispatch,
             shader_engine: 0,
             index: 0,
             read_offset: 0,

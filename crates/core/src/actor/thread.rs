@@ -125,6 +125,11 @@ impl<M> ActorThread<M> {
         &self.address
     }
 
+    /// Whether the caller runs on this thread: it must not wait for an answer then.
+    pub fn is_current(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| thread.thread().id() == thread::current().id())
+    }
+
     /// Takes no more messages, waits until those sent before are handled and the thread has ended.
     ///
     /// # Errors
@@ -135,11 +140,11 @@ impl<M> ActorThread<M> {
     }
 
     fn join(&mut self) -> Result<(), Error> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        if thread.thread().id() == thread::current().id() {
+        if self.is_current() {
             // The actor dropped its own thread: it cannot wait for itself, and ends by itself.
             return Ok(());
         }
+        let Some(thread) = self.thread.take() else { return Ok(()) };
         match thread.join() {
             Ok(End::Finished) => Ok(()),
             Ok(End::Panicked) | Err(_) => Err(Error::ActorGone { actor: self.address.name() }),

@@ -30,7 +30,7 @@ pub(crate) fn config(mask: u32, bytes: u64) -> TraceConfig {
 
 /// Host memory of packet programs: each allocation a vector at a made-up address.
 #[derive(Default)]
-pub(crate) struct Arena(Mutex<BTreeMap<u64, (AllocationRequest, Vec<u8>)>>);
+pub(crate) struct Arena(Mutex<BTreeMap<u64, (AllocationRequest, Vec<u8>)>>, Mutex<Vec<u64>>);
 
 impl Arena {
     /// The control record of the one instance.
@@ -43,6 +43,11 @@ impl Arena {
 
     pub(crate) fn allocations(&self) -> usize {
         self.0.lock().len()
+    }
+
+    /// Addresses that were freed without having been allocated.
+    pub(crate) fn strays(&self) -> Vec<u64> {
+        self.1.lock().clone()
     }
 
     fn with<T>(&self, address: u64, access: impl FnOnce(&mut [u8]) -> T) -> T {
@@ -63,7 +68,9 @@ impl Memory for Arena {
     }
 
     fn free(&self, address: u64) {
-        assert!(self.0.lock().remove(&address).is_some(), "freed what was not allocated");
+        if self.0.lock().remove(&address).is_none() {
+            self.1.lock().push(address);
+        }
     }
 
     fn copy_in(&self, address: u64, bytes: &[u8]) {

@@ -1,7 +1,8 @@
-//! The dispatch trace service, with the built-in packet programs and a GPU that the test plays.
+//! The trace services, with the built-in packet programs and a GPU that the test plays.
 #![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "helpers of the tests")]
 
+mod device;
 mod stage;
 #[path = "../support/mod.rs"]
 mod support;
@@ -282,7 +283,7 @@ fn contexts_of_different_sizes_share_one_queue_and_one_slot() {
     // Dropping a context frees what is its own, and never the slot.
     let arenas: Vec<_> = contexts.iter().map(|tracing| Arc::clone(&tracing.arena)).collect();
     drop(contexts);
-    assert!(arenas.iter().all(|arena| arena.allocations() == 0));
+    assert!(arenas.iter().all(|arena| arena.allocations() == 0 && arena.strays().is_empty()));
     assert_eq!(world.gpu.count(|event| matches!(event, Event::Free(_))), 0);
     world.owner.shutdown().unwrap();
     assert_eq!(world.gpu.count(|event| matches!(event, Event::Free(_))), 1);
@@ -423,12 +424,29 @@ fn loaded_code_objects_are_named_until_they_are_unloaded() {
     };
     let both = world.stage.launch(AGENT, 1);
     assert_eq!(both.before.len(), 4, "enable, start, two markers");
+    let before_unload = tracing.arena.allocations();
     tracing.service.code_object_unloaded(CodeObjectId(1));
+    assert_eq!(tracing.arena.allocations(), before_unload, "a packet in flight names the marker");
     let one = world.stage.launch(AGENT, 1);
     assert_eq!(one.before, [both.before[1], both.before[3]]);
     finish(&both);
     finish(&one);
     tracing.service.stop(LONG).unwrap();
+    assert_eq!(tracing.arena.allocations(), before_unload - 1);
+}
+
+#[test]
+fn context_whose_dispatch_hung_keeps_what_its_packets_name() {
+    let world = World::new();
+    let tracing = world.context(1, config(1, 16 * MIB));
+    tracing.service.start().unwrap();
+    let launched = world.stage.launch(AGENT, 1);
+    world.stage.lose(&launched, LossReason::TimedOut);
+    tracing.service.stop(LONG).unwrap();
+    let (arena, used) = (Arc::clone(&tracing.arena), tracing.arena.allocations());
+    assert!(matches!(tracing.service.start(), Err(Error::AgentSilent { .. })));
+    drop(tracing);
+    assert_eq!(arena.allocations(), used);
 }
 
 #[test]

@@ -1,0 +1,139 @@
+//! What dispatch and device tracing share: the lanes of a context, its copy worker, its claims.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wavescope_aql_profile::{AgentShape, Memory, PacketPrograms, TraceConfig, TraceParameter};
+use wavescope_core::actor::{ActorThread, spawn};
+use wavescope_core::sync::Places;
+use wavescope_core::{AgentId, Claim, ClaimTable, ContextId, RecordSink, TraceChunk};
+
+use super::grants::Grants;
+use super::lane::Lane;
+use super::subscriber::Face;
+use super::tally::Tally;
+use super::worker::{Job, Worker};
+use crate::{AgentOwner, Error, SlotReader};
+
+/// Requests of clients that may wait for the worker.
+const REQUEST_PLACES: usize = 8;
+
+/// Where chunks go. Both run on the copy worker's thread, with no lock held.
+pub enum Delivery {
+    /// Into a stream.
+    Stream(RecordSink<TraceChunk>),
+    /// To a function, one call for each chunk.
+    Callback(Box<dyn Fn(TraceChunk) + Send>),
+}
+
+/// An agent that a service traces.
+pub struct TracedAgent {
+    /// The owner of its trace resources.
+    pub owner: Arc<AgentOwner>,
+    /// The runtime's handle of it.
+    pub agent_handle: u64,
+    /// What packet programs have to know about it.
+    pub shape: AgentShape,
+    /// What is traced, with which buffer size.
+    pub config: TraceConfig,
+    /// Memory for what is not shared: commands and control records.
+    pub memory: Arc<dyn Memory>,
+    /// Reads the owner's slots.
+    pub slots: Arc<dyn SlotReader>,
+}
+
+/// The agents of one context with the worker that copies their traces.
+pub(super) struct Crew {
+    pub(super) context: ContextId,
+    pub(super) lanes: Arc<Vec<Lane>>,
+    pub(super) programs: Arc<dyn PacketPrograms>,
+    pub(super) tally: Arc<Tally>,
+    claims: Arc<ClaimTable>,
+    wanted: Vec<(AgentId, Claim)>,
+    worker: ActorThread<Job>,
+}
+
+impl Crew {
+    /// Checks every agent's configuration, registers its need, and starts the worker.
+    pub(super) fn new(
+        context: ContextId,
+        agents: Vec<TracedAgent>,
+        programs: Arc<dyn PacketPrograms>,
+        claims: Arc<ClaimTable>,
+        delivery: Delivery,
+    ) -> Result<Self, Error> {
+        let wanted = agents.iter().map(claim).collect();
+        let lanes = agents.into_iter().enumerate();
+        let lanes = lanes.map(|(place, agent)| Lane::new(place, context, &*programs, agent));
+        let lanes = Arc::new(lanes.collect::<Result<Vec<_>, _>>()?);
+        let tally = Arc::new(Tally::default());
+        let worker = Worker::new(context, Arc::clone(&lanes), delivery, Arc::clone(&tally));
+        let notices = lanes.iter().map(Lane::capacity).sum();
+        let worker = spawn(worker, Places { requests: REQUEST_PLACES, notices })?;
+        Ok(Self { context, lanes, programs, tally, claims, wanted, worker })
+    }
+
+    /// Claims every agent, takes the leases and makes the instances, the first time.
+    pub(super) fn take_agents(&self, grants: Option<&Arc<Grants>>) -> Result<(), Error> {
+        self.claims.claim(self.context, &self.wanted)?;
+        for (place, lane) in self.lanes.iter().enumerate() {
+            let face = Face { worker: self.worker.address().clone(), grants: grants.cloned() };
+            if let Some(installed) = lane.prepare(self.context, Arc::new(face))? {
+                self.worker.address().send(Job::Install { place, installed })?;
+            }
+            if let Some(lease) = lane.lease() {
+                lease.claim()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a start that failed: what it took goes back.
+    pub(super) fn give_agents_back(&self) {
+        for lease in self.lanes.iter().filter_map(Lane::lease) {
+            if let Err(error) = lease.unhook() {
+                tracing::error!(context = %self.context, %error, "claim not given back");
+            }
+        }
+        self.release_claims();
+    }
+
+    pub(super) fn release_claims(&self) {
+        for &(agent, claim) in &self.wanted {
+            self.claims.release(self.context, agent, claim);
+        }
+    }
+
+    /// Waits until everything that was copied is delivered; not on the worker's own thread, in a callback.
+    pub(super) fn flush(&self) -> Result<(), Error> {
+        if self.worker.is_current() {
+            return Ok(());
+        }
+        Ok(self.worker.address().ask(Job::Flush).wait()?)
+    }
+
+    /// The longest that one of the agents may take.
+    pub(super) fn patience(&self) -> Duration {
+        let leases = self.lanes.iter().filter_map(Lane::lease);
+        leases.map(|lease| lease.owner().limits().patience).max().unwrap_or_default()
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // What was lost is known when everything before is handled.
+        if self.flush().is_err() || !self.tally.is_hung() {
+            return;
+        }
+        tracing::error!(context = %self.context, "the GPU may still use packets of this context: kept for good");
+        self.lanes.iter().for_each(Lane::leak);
+        let _ = self.worker.address().send(Job::Leak);
+    }
+}
+
+/// Perf counters in a trace occupy the registers that counting uses.
+fn claim(agent: &TracedAgent) -> (AgentId, Claim) {
+    let counter = TraceParameter::perfcounter(0, 0).code;
+    let perf_counters = agent.config.parameters.iter().any(|parameter| parameter.code == counter);
+    (agent.owner.agent(), Claim::Trace { perf_counters })
+}
