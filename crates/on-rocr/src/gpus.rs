@@ -86,34 +86,46 @@ fn cached(preset: &Path, target: &str, count: u32) -> Result<PathBuf, Error> {
     Ok(folder)
 }
 
+/// Whether two folders made here are of the same version.
 fn same(a: &Path, b: &Path) -> bool {
-    let text = |folder: &Path| std::fs::read_to_string(folder.join("nodes/1/properties")).ok();
-    text(a) == text(b)
+    ["nodes/1/properties", "nodes/0/io_links/0/properties", "nodes/2/io_links/1/properties"].iter().all(
+        |name| {
+            let text = |folder: &Path| std::fs::read_to_string(folder.join(name)).ok();
+            text(a) == text(b)
+        },
+    )
 }
 
 /// Writes a topology with `count` copies of the GPU of `preset`, each linked to the CPU and to every other GPU.
 fn multiply(preset: &Path, count: u32, into: &Path) -> Result<(), Error> {
     let gpu = preset.join("nodes/1");
     let properties = Properties::read(&gpu.join("properties"))?;
+    let engines = Engines {
+        own: properties.number("num_sdma_engines")? as u32,
+        fabric: properties.number("num_sdma_xgmi_engines")? as u32,
+    };
     // Chips that have links of their own between GPUs are those with engines for them.
-    let fabric = properties.number("num_sdma_xgmi_engines")? > 0;
+    let fabric = engines.fabric > 0;
     copy(preset, into, &["generation_id", "system_properties"])?;
     copy_node(&preset.join("nodes/0"), &into.join("nodes/0"))?;
     let cpu = Properties::read(&preset.join("nodes/0/properties"))?;
     write(&into.join("nodes/0/properties"), &cpu.with("io_links_count", u64::from(count)).text())?;
     for index in 0..count {
-        write_link(&into.join(format!("nodes/0/io_links/{index}")), Link::pcie(0, index + 1))?;
+        write_link(&into.join(format!("nodes/0/io_links/{index}")), Link::pcie(0, index + 1, engines))?;
         let node = into.join(format!("nodes/{}", index + 1));
         copy_node(&gpu, &node)?;
         write(&node.join("gpu_id"), &format!("{}\n", index + 2))?;
         write(&node.join("properties"), &one_of(&properties, index, count, fabric)?.text())?;
-        write_link(&node.join("io_links/0"), Link::pcie(index + 1, 0))?;
+        write_link(&node.join("io_links/0"), Link::pcie(index + 1, 0, engines))?;
         let peers = (0..count).filter(|peer| *peer != index);
         for (at, peer) in peers.enumerate() {
             let (folder, link) = if fabric {
-                (node.join(format!("io_links/{}", at + 1)), Link::fabric(index + 1, peer + 1))
+                (
+                    node.join(format!("io_links/{}", at + 1)),
+                    Link::fabric(index + 1, peer + 1, fabric_mask(engines, count, index, peer)),
+                )
             } else {
-                (node.join(format!("p2p_links/{at}")), Link::peer(index + 1, peer + 1))
+                (node.join(format!("p2p_links/{at}")), Link::peer(index + 1, peer + 1, engines))
             };
             write_link(&folder, link)?;
         }
@@ -177,7 +189,15 @@ impl Properties {
     }
 }
 
-/// A link between two nodes, with the values of the drivers' own tables (`kfd_crat.c`).
+/// SDMA engines of a GPU: first those for any use, then those for the fabric.
+#[derive(Clone, Copy)]
+struct Engines {
+    own: u32,
+    fabric: u32,
+}
+
+/// A link between two nodes, with the values of the drivers' own tables (`kfd_crat.c`, and for the recommended engines
+/// `kfd_set_recommended_sdma_engines` of `kfd_topology.c`).
 struct Link {
     /// `HSA_IOLINKTYPE`: 2 PCI Express, 11 xGMI.
     kind: u32,
@@ -186,24 +206,53 @@ struct Link {
     weight: u32,
     min_bandwidth: u32,
     max_bandwidth: u32,
+    /// One bit for each SDMA engine that had best copy over it.
+    engine_mask: u32,
 }
 
 impl Link {
-    fn pcie(from: u32, to: u32) -> Self {
-        Self { kind: 2, from, to, weight: 20, min_bandwidth: 312, max_bandwidth: 64_000 }
+    fn pcie(from: u32, to: u32, engines: Engines) -> Self {
+        let engine_mask = ones(engines.own);
+        Self { kind: 2, from, to, weight: 20, min_bandwidth: 312, max_bandwidth: 64_000, engine_mask }
     }
 
-    fn fabric(from: u32, to: u32) -> Self {
-        Self { kind: 11, from, to, weight: 15, min_bandwidth: 50_000, max_bandwidth: 50_000 }
+    fn fabric(from: u32, to: u32, engine_mask: u32) -> Self {
+        Self { kind: 11, from, to, weight: 15, min_bandwidth: 50_000, max_bandwidth: 50_000, engine_mask }
     }
 
-    fn peer(from: u32, to: u32) -> Self {
-        Self { weight: 40, ..Self::pcie(from, to) }
+    fn peer(from: u32, to: u32, engines: Engines) -> Self {
+        Self { weight: 40, ..Self::pcie(from, to, engines) }
     }
 }
 
+/// Engine that the driver recommends from each GPU of a box of eight to each other.
+const BOX_OF_EIGHT: [[u32; 8]; 8] = [
+    [0, 14, 12, 2, 4, 8, 10, 6],
+    [14, 0, 2, 10, 8, 4, 6, 12],
+    [10, 2, 0, 12, 14, 6, 4, 8],
+    [2, 12, 10, 0, 6, 14, 8, 4],
+    [4, 8, 14, 6, 0, 10, 12, 2],
+    [8, 4, 6, 14, 12, 0, 2, 10],
+    [10, 6, 4, 8, 12, 2, 0, 14],
+    [6, 12, 8, 4, 2, 10, 14, 0],
+];
+
+/// Engines for the fabric from one GPU to another: one of its own in a full box with fourteen of them, else all.
+fn fabric_mask(engines: Engines, count: u32, from: u32, to: u32) -> u32 {
+    let recommended = BOX_OF_EIGHT.get(from as usize).and_then(|row| row.get(to as usize));
+    match recommended {
+        Some(engine) if count == 8 && engines.fabric >= 14 => 1 << engine,
+        _ => ones(engines.fabric) << engines.own,
+    }
+}
+
+/// The lowest `count` bits.
+fn ones(count: u32) -> u32 {
+    u32::MAX.checked_shr(32 - count.min(32)).unwrap_or(0)
+}
+
 fn write_link(folder: &Path, link: Link) -> Result<(), Error> {
-    let Link { kind, from, to, weight, min_bandwidth, max_bandwidth } = link;
+    let Link { kind, from, to, weight, min_bandwidth, max_bandwidth, engine_mask } = link;
     let values = [
         ("type", kind),
         ("version_major", 0),
@@ -216,7 +265,7 @@ fn write_link(folder: &Path, link: Link) -> Result<(), Error> {
         ("min_bandwidth", min_bandwidth),
         ("max_bandwidth", max_bandwidth),
         ("recommended_transfer_size", 0),
-        ("recommended_sdma_engine_id_mask", 0),
+        ("recommended_sdma_engine_id_mask", engine_mask),
         ("flags", 1),
     ];
     let mut text = String::new();
@@ -298,12 +347,28 @@ mod tests {
         multiply(&by_hand.join("gfx942"), 2, folder.path()).unwrap();
         let (made, wanted) = (files(folder.path()), files(&by_hand.join("gfx942-x2")));
         assert_eq!(made.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
-        // Where the second GPU sits on the bus is anybody's choice.
-        let free = |line: &&str| !["location_id", "hive_id"].contains(&line.split(' ').next().unwrap());
+        // Where the second GPU sits on the bus is anybody's choice; the folder recommends no engines.
+        const FREE: [&str; 3] = ["location_id", "hive_id", "recommended_sdma_engine_id_mask"];
+        let free = |line: &&str| !FREE.contains(&line.split(' ').next().unwrap());
         for (name, text) in &made {
             let (made, wanted) = (text.lines().filter(free), wanted[name].lines().filter(free));
             assert_eq!(made.collect::<Vec<_>>(), wanted.collect::<Vec<_>>(), "{}", name.display());
         }
+    }
+
+    #[test]
+    fn links_recommend_the_engines_that_are_for_them() {
+        // MI300X: two engines for any use, fourteen for the fabric.
+        let engines = Engines { own: 2, fabric: 14 };
+        assert_eq!(Link::pcie(0, 1, engines).engine_mask, 0x3);
+        assert_eq!(fabric_mask(engines, 2, 0, 1), 0xFFFC);
+        // In a full box each GPU has an engine of its own for each other one.
+        for from in 0..8 {
+            let to = (0..8).filter(|to| *to != from);
+            let all = to.map(|to| fabric_mask(engines, 8, from, to)).fold(0, |all, mask| all | mask);
+            assert_eq!(all.count_ones(), 7, "{all:#x}");
+        }
+        assert_eq!((ones(0), ones(32)), (0, u32::MAX));
     }
 
     #[test]
