@@ -12,6 +12,7 @@ mod counters;
 mod report;
 mod source;
 mod sqtt;
+mod sqtt_encode;
 mod sqtt_walk;
 
 use std::path::{Path, PathBuf};
@@ -25,8 +26,14 @@ use crate::paths;
 use crate::steps::Done;
 
 /// Every kind that `golden check` knows.
-pub(crate) const KINDS: &[&dyn Kind] =
-    &[&abi::Abi, &aqlprofile::AqlProfile, &counters::Counters, &sqtt::Sqtt, &sqtt_walk::SqttWalk];
+pub(crate) const KINDS: &[&dyn Kind] = &[
+    &abi::Abi,
+    &aqlprofile::AqlProfile,
+    &counters::Counters,
+    &sqtt::Sqtt,
+    &sqtt_encode::SqttEncode,
+    &sqtt_walk::SqttWalk,
+];
 
 /// One kind of golden: how its cases look on disk and how one is checked.
 pub(crate) trait Kind: Sync {
@@ -78,14 +85,14 @@ pub(crate) struct Args {
 enum Command {
     /// Checks every case of KIND below PATH (a folder or one file)
     Check {
-        /// abi, counters, aqlprofile, sqtt or sqtt-walk
+        /// abi, counters, aqlprofile, sqtt, sqtt-encode or sqtt-walk
         kind: String,
         /// A folder, searched to the bottom, or one file
         path: PathBuf,
     },
     /// Writes our own goldens anew (of KIND, or of all kinds that have some); review the diff
     Bless {
-        /// abi, counters, aqlprofile, sqtt or sqtt-walk
+        /// abi, counters, aqlprofile, sqtt, sqtt-encode or sqtt-walk
         kind: Option<String>,
     },
 }

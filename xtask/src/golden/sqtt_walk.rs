@@ -57,7 +57,11 @@ impl Kind for SqttWalk {
 
 fn has_code(records: &Path) -> bool {
     let entries = records.parent().and_then(|folder| std::fs::read_dir(folder).ok());
-    entries.into_iter().flatten().flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "co"))
+    entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| entry.path().extension().is_some_and(|end| end == "co"))
 }
 
 fn shows_instructions(records: &Path) -> bool {

@@ -89,6 +89,7 @@ impl Program {
     }
 
     /// Instructions read so far: addresses and bytes.
+    #[expect(dead_code, reason = "programs are kept between dispatches soon")]
     pub(crate) fn read(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let bytes = self.lines.iter().zip(&self.bytes);
         bytes.map(|(line, bytes)| (line.pc, &bytes[..line.instruction.size()]))

@@ -165,9 +165,9 @@ impl Leftover {
     fn body(self, data: u64) -> u128 {
         match self {
             Self::ShaderData => assemble(&[field(8, 44, data.into())]),
-            Self::ShaderDataShort => assemble(&[field(8, 24, data.into())]),
-            Self::WaveEnd => assemble(&[field(8, 16, data.into())]),
-            Self::Inst => assemble(&[field(6, 18, data.into())]),
+            Self::ShaderDataShort => assemble(&[field(8, 20, data.into())]),
+            Self::WaveEnd => assemble(&[field(8, 12, data.into())]),
+            Self::Inst => assemble(&[field(6, 14, data.into())]),
         }
     }
 }

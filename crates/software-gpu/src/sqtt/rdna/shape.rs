@@ -36,7 +36,7 @@ impl Token {
             Self::Reg { .. } => shape(0b1001, 64, (4, 3)),
             Self::LdsConfig { .. } => shape(0b0010_0110, 24, (8, 2)),
             Self::Unknown { .. } => shape(0, layout.pick(4, 4, 4, 8), UNTIMED),
-            Self::Leftover { kind, .. } => kind.shape(layout),
+            Self::Leftover { kind, .. } => kind.shape(),
             Self::AluExec { .. } => shape(0b1110, 8, (4, 2)),
             Self::VmemExec { .. } => shape(0b1111, 8, (4, 2)),
             Self::ExecPopcount1 { .. } => shape(0b110_0110, 24, (7, 3)),
@@ -73,14 +73,12 @@ impl Token {
 }
 
 impl Leftover {
-    fn shape(self, layout: Layout) -> Shape {
-        match (self, layout) {
-            (Self::ShaderData, _) => shape(0b010_0110, 52, (5, 3)),
-            // Whole bytes on gfx1250.
-            (Self::ShaderDataShort, Layout::Gfx1250) => shape(0b11_0110, 32, (5, 3)),
-            (Self::ShaderDataShort, _) => shape(0b11_0110, 28, (5, 3)),
-            (Self::WaveEnd, _) => shape(0b10101, 24, (5, 3)),
-            (Self::Inst, _) => shape(0b1010, 24, (3, 3)),
+    const fn shape(self) -> Shape {
+        match self {
+            Self::ShaderData => shape(0b010_0110, 52, (5, 3)),
+            Self::ShaderDataShort => shape(0b11_0110, 28, (5, 3)),
+            Self::WaveEnd => shape(0b10101, 20, (5, 3)),
+            Self::Inst => shape(0b1010, 20, (3, 3)),
         }
     }
 }
