@@ -4,6 +4,7 @@
 //! token does in `state`, a wave of the target in `wave`, streamed counters in `perf`.
 
 mod clock;
+mod fifo;
 mod perf;
 mod read;
 mod state;

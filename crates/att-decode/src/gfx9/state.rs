@@ -92,6 +92,8 @@ pub(crate) struct Gfx9Decoder {
     perf: PerfLog,
     phase: u32,
     is_lossy: bool,
+    /// Why the last token was refused.
+    pub(super) refused: Option<Error>,
     /// Nobody looks at waves: only their starts and ends matter.
     pub(super) skips_waves: bool,
     wave_entries: u32,
@@ -117,48 +119,43 @@ impl Gfx9Decoder {
             perf: PerfLog::default(),
             phase: FIRST_PHASE,
             is_lossy: false,
+            refused: None,
             skips_waves: !options.records.needs_waves(),
             wave_entries: options.limits.wave_entries,
         }
     }
 
-    /// Takes one token other than TIME and time resets.
+    /// Takes one token other than TIME and time resets. A token that names hardware which does not exist is refused:
+    /// see `refused`.
     #[inline(always)]
-    pub(super) fn take(
-        &mut self,
-        kind: TokenKind,
-        raw: u64,
-        time: i64,
-        byte: u64,
-        out: &mut Outside<'_>,
-    ) -> Result<(), Error> {
+    pub(super) fn take(&mut self, kind: TokenKind, raw: u64, time: i64, byte: u64, out: &mut Outside<'_>) {
         match kind {
             TokenKind::Misc => self.misc(raw, time, byte, out),
             TokenKind::Issue => self.issue(raw, time),
-            TokenKind::Inst => return self.inst(raw, time, byte),
-            TokenKind::WaveStart => {
-                check_slot(raw, 10, byte)?;
-                self.wave_start(raw, time, out);
+            TokenKind::Inst => self.inst(raw, time, byte),
+            TokenKind::WaveStart if self.has_slot(raw, 10, byte) => self.wave_start(raw, time, out),
+            TokenKind::WaveEnd if self.has_slot(raw, 10, byte) => self.wave_end(raw, time, out),
+            TokenKind::WaveAlloc => {
+                self.has_slot(raw, 10, byte);
             }
-            TokenKind::WaveEnd => {
-                check_slot(raw, 10, byte)?;
-                self.wave_end(raw, time, out);
-            }
-            TokenKind::WaveAlloc => check_slot(raw, 10, byte)?,
             TokenKind::RegCs | TokenKind::RegCsPriv => self.reg_cs(raw, time, out),
             TokenKind::Reg => self.reg(raw, time, out),
-            TokenKind::InstPc => {
-                check_slot(raw, 5, byte)?;
-                self.inst_pc(raw);
-            }
-            TokenKind::ShaderData9 => {
-                check_slot(raw, 10, byte)?;
-                self.shader_data(raw, time, out);
-            }
+            TokenKind::InstPc if self.has_slot(raw, 5, byte) => self.inst_pc(raw),
+            TokenKind::ShaderData9 if self.has_slot(raw, 10, byte) => self.shader_data(raw, time, out),
             TokenKind::Perf => self.perf(raw, time, out),
             _ => {}
         }
-        Ok(())
+    }
+
+    /// Refuses a slot that the hardware does not have. The slot is four bits from `from` on.
+    #[inline(always)]
+    fn has_slot(&mut self, raw: u64, from: u8, byte: u64) -> bool {
+        let slot = bits(raw, from, from + 4) as u8;
+        if usize::from(slot) < SLOTS {
+            return true;
+        }
+        self.refused = Some(Error::WaveSlot { byte_offset: byte, slot });
+        false
     }
 
     #[inline(always)]
@@ -179,7 +176,7 @@ impl Gfx9Decoder {
         wave
     }
 
-    #[inline]
+    #[inline(never)]
     fn misc(&mut self, raw: u64, time: i64, byte: u64, out: &mut Outside<'_>) {
         let kind = match bits(raw, 13, 16) {
             2 => EventKind::PacketLoss,
@@ -203,7 +200,7 @@ impl Gfx9Decoder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn issue(&mut self, raw: u64, time: i64) {
         let simd = bits(raw, 5, 7) as u8;
         let mut fields = bits(raw, 8, 28);
@@ -217,22 +214,23 @@ impl Gfx9Decoder {
         }
     }
 
-    #[inline]
-    fn inst(&mut self, raw: u64, time: i64, byte: u64) -> Result<(), Error> {
-        check_slot(raw, 5, byte)?;
-        if self.skips_waves {
-            return Ok(());
+    #[inline(always)]
+    fn inst(&mut self, raw: u64, time: i64, byte: u64) {
+        if !self.has_slot(raw, 5, byte) || self.skips_waves {
+            return;
         }
         let (slot, simd, code) = (bits(raw, 5, 9) as u8, bits(raw, 9, 11) as u8, bits(raw, 11, 16) as u8);
         let index = usize::from(simd) * SLOTS + usize::from(slot);
         if !self.is_live[index] {
             self.begin_wave(simd, slot, time);
         }
-        self.waves[index]
-            .inst(code, simd, time, &mut self.phase)
-            .map_err(|StaleIssue { index, len }| Error::StaleIssue { byte_offset: byte, index, len })
+        let done = self.waves[index].inst(code, simd, time, &mut self.phase);
+        if let Err(StaleIssue { index, len }) = done {
+            self.refused = Some(Error::StaleIssue { byte_offset: byte, index, len });
+        }
     }
 
+    #[inline(never)]
     fn inst_pc(&mut self, raw: u64) {
         let pc = self.program.code.translate(bits(raw, 16, 64) << 2);
         if let Some(wave) = self.wave(bits(raw, 9, 11) as u8, bits(raw, 5, 9) as u8) {
@@ -240,6 +238,7 @@ impl Gfx9Decoder {
         }
     }
 
+    #[inline(never)]
     fn wave_start(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         /// Counts above this are context switches.
         const LAST_COUNT: u8 = 64;
@@ -279,6 +278,7 @@ impl Gfx9Decoder {
         place.cu == self.target_cu && place.sh == 0
     }
 
+    #[inline(never)]
     fn wave_end(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         let place = Place::of(raw);
         if self.is_target(place) && !self.skips_waves {
@@ -312,6 +312,7 @@ impl Gfx9Decoder {
         out.deliver(&mut self.waves[index].data, slot, &self.program.code, CHIP);
     }
 
+    #[inline(never)]
     fn reg_cs(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         /// What the event register is written with for a partial flush.
         const PARTIAL_FLUSH: u32 = 7;
@@ -330,6 +331,7 @@ impl Gfx9Decoder {
         }
     }
 
+    #[inline(never)]
     fn reg(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         let is_valid = bits(raw, 15, 16) == 1;
         if !is_valid {
@@ -362,6 +364,7 @@ impl Gfx9Decoder {
         out.emitter.event(Event { payload: id & 0xffff_ffff, ..event });
     }
 
+    #[inline(never)]
     fn shader_data(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         let Place { cu, simd, slot, .. } = Place::of(raw);
         let value = bits(raw, 16, 48);
@@ -370,6 +373,7 @@ impl Gfx9Decoder {
         self.shader_data.flush_full(&mut out.emitter);
     }
 
+    #[inline(never)]
     fn perf(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         let sh = bits(raw, 5, 6);
         if sh != 0 || !out.emitter.wants(RecordKind::PerfEvent) {
@@ -414,11 +418,4 @@ const FIRST_PHASE: u32 = 15;
 /// Queue of a register write: the micro-engine is coded one off.
 fn queue(raw: u64) -> Queue {
     Queue::new((bits(raw, 7, 9) as u8 + 1) & 1, bits(raw, 5, 7) as u8)
-}
-
-/// Refuses a slot that the hardware does not have. The slot is four bits from `from` on.
-#[inline(always)]
-fn check_slot(raw: u64, from: u8, byte: u64) -> Result<(), Error> {
-    let slot = bits(raw, from, from + 4) as u8;
-    if usize::from(slot) < SLOTS { Ok(()) } else { Err(Error::WaveSlot { byte_offset: byte, slot }) }
 }

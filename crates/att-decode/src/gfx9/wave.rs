@@ -5,8 +5,7 @@
 //! the unit and on a phase which all waves of the chunk share. Stalls are noted when they begin and go to the next
 //! instruction that is finished.
 
-use std::collections::VecDeque;
-
+use super::fifo::Fifo;
 use super::state::StaleIssue;
 use crate::record::{Category, Instruction, Pc, WaveState};
 use crate::wave::WaveData;
@@ -53,53 +52,62 @@ pub(super) struct Gfx9Wave {
     pub(super) data: WaveData,
     pub(super) status: Status,
     /// Indices of unfinished instructions, the oldest first.
-    open: VecDeque<u32>,
+    open: Fifo<u32>,
     /// Times at which stalls began.
-    stalls: VecDeque<i64>,
+    stalls: Fifo<i64>,
     /// Index behind the last instruction of each kind, 0 for none.
     last_of_kind: [u32; REMEMBERED],
 }
 
 /// What an INST code says.
+#[derive(Debug, Clone, Copy)]
 enum Meaning {
     /// An instruction of a category; the number shifts when INST is late.
-    Is(Category, u32),
+    Is(Category, u8),
+    /// The same, and it does more than issue.
+    Particular(Category, u8),
     /// The instruction of this kind is replayed.
     Replays(u8),
     /// Nothing the decoder uses.
     Nothing,
 }
 
-fn meaning(code: u8) -> Meaning {
-    match code {
-        0 | 16 => Meaning::Is(Category::Smem, 5),
-        1 | 17 => Meaning::Is(Category::Salu, 5),
-        2 | 3 => Meaning::Is(Category::Vmem, 0),
-        4 | 14 => Meaning::Is(Category::Flat, 0),
-        5 | 18 | 28 => Meaning::Is(Category::Valu, 2),
-        6 => Meaning::Is(Category::Lds, 1),
-        code::PC => Meaning::Is(Category::Salu, 0),
-        12 => Meaning::Is(Category::Jump, 1),
-        13 => Meaning::Is(Category::Next, 1),
-        15 => Meaning::Is(Category::Msg, 1),
-        code::TRAP => Meaning::Is(Category::Trap, 0),
-        19 => Meaning::Replays(0),
-        20 => Meaning::Replays(16),
-        21 => Meaning::Replays(2),
-        22 => Meaning::Replays(3),
-        23 => Meaning::Replays(4),
-        24 => Meaning::Replays(14),
-        _ => Meaning::Nothing,
-    }
-}
+/// By INST code, which has five bits.
+static MEANINGS: [Meaning; 32] = {
+    let mut meanings = [Meaning::Nothing; 32];
+    meanings[0] = Meaning::Is(Category::Smem, 5);
+    meanings[1] = Meaning::Is(Category::Salu, 5);
+    meanings[2] = Meaning::Is(Category::Vmem, 0);
+    meanings[3] = Meaning::Is(Category::Vmem, 0);
+    meanings[4] = Meaning::Is(Category::Flat, 0);
+    meanings[5] = Meaning::Is(Category::Valu, 2);
+    meanings[6] = Meaning::Is(Category::Lds, 1);
+    meanings[code::PC as usize] = Meaning::Particular(Category::Salu, 0);
+    meanings[12] = Meaning::Is(Category::Jump, 1);
+    meanings[13] = Meaning::Is(Category::Next, 1);
+    meanings[14] = Meaning::Is(Category::Flat, 0);
+    meanings[15] = Meaning::Is(Category::Msg, 1);
+    meanings[16] = Meaning::Is(Category::Smem, 5);
+    meanings[17] = Meaning::Is(Category::Salu, 5);
+    meanings[18] = Meaning::Is(Category::Valu, 2);
+    meanings[19] = Meaning::Replays(0);
+    meanings[20] = Meaning::Replays(16);
+    meanings[21] = Meaning::Replays(2);
+    meanings[22] = Meaning::Replays(3);
+    meanings[23] = Meaning::Replays(4);
+    meanings[24] = Meaning::Replays(14);
+    meanings[28] = Meaning::Is(Category::Valu, 2);
+    meanings[code::TRAP as usize] = Meaning::Particular(Category::Trap, 0);
+    meanings
+};
 
 impl Gfx9Wave {
     pub(super) fn new() -> Self {
         Gfx9Wave {
             data: WaveData::new(0),
             status: Status::Normal,
-            open: VecDeque::new(),
-            stalls: VecDeque::new(),
+            open: Fifo::new(),
+            stalls: Fifo::new(),
             last_of_kind: [0; REMEMBERED],
         }
     }
@@ -138,7 +146,7 @@ impl Gfx9Wave {
             1 => {
                 self.data.state = WaveState::Stall;
                 if !self.data.is_cut {
-                    self.stalls.push_back(time);
+                    self.stalls.push(time);
                 }
             }
             2 => {
@@ -146,7 +154,7 @@ impl Gfx9Wave {
                 let index = self.data.instructions.len() as u32;
                 self.data.push(time, Category::Unfinished, 0, 0);
                 if !self.data.is_cut {
-                    self.open.push_back(index);
+                    self.open.push(index);
                 }
             }
             _ => self.immediate(time),
@@ -179,38 +187,58 @@ impl Gfx9Wave {
     /// INST: finishes the oldest unfinished instruction.
     #[inline]
     pub(super) fn inst(&mut self, code: u8, simd: u8, time: i64, phase: &mut u32) -> Result<(), StaleIssue> {
-        if self.status == Status::WaitingForPc && code == code::PC {
-            self.leave_trap(time);
-            return Ok(());
-        }
         if self.status != Status::Normal {
+            self.inst_in_switch(code, time);
             return Ok(());
         }
-        let Some(index) = self.open.pop_front() else { return Ok(()) };
+        let Some(index) = self.open.pop() else { return Ok(()) };
         let at = index as usize;
-        let list = &mut self.data.instructions;
-        let len = list.len();
-        let Some(&Instruction { time: issued, .. }) = list.get(at) else {
-            return Err(StaleIssue { index, len: len as u32 });
+        let list = &mut self.data.instructions[..];
+        let Some(&mut Instruction { time: issued, .. }) = list.get_mut(at) else {
+            return Err(StaleIssue { index, len: list.len() as u32 });
         };
-        if len >= 2 && issued < list[len - 2].end() {
+        if let [.., last_but_one, _] = list
+            && issued < last_but_one.end()
+        {
             *phase += 1;
         }
-        if at > 0 {
-            clip(&mut list[at - 1], issued);
+        let mut before = 0;
+        if let Some(previous) = at.checked_sub(1).and_then(|previous| list.get_mut(previous)) {
+            clip(previous, issued);
+            before = previous.end();
         }
         let lateness = (*phase + u32::from(simd)) % 4;
         if let Some(last) = self.last_of_kind.get_mut(usize::from(code)) {
             *last = index + 1;
         }
-        match meaning(code) {
+        match MEANINGS[usize::from(code) % MEANINGS.len()] {
             Meaning::Is(category, shift) => {
-                self.finish_instruction(at, code, category, time, lateness + shift)
+                self.finish_instruction(at, category, time, before, lateness + u32::from(shift));
+            }
+            Meaning::Particular(category, shift) => {
+                self.begin_particular(at, code);
+                self.finish_instruction(at, category, time, before, lateness + u32::from(shift));
             }
             Meaning::Replays(kind) => return self.replay(at, kind, time),
             Meaning::Nothing => return self.take_back(at),
         }
         Ok(())
+    }
+
+    /// INST of a wave whose context is away, or that is in a trap.
+    #[cold]
+    fn inst_in_switch(&mut self, code: u8, time: i64) {
+        if self.status == Status::WaitingForPc && code == code::PC {
+            self.leave_trap(time);
+        }
+    }
+
+    #[cold]
+    fn begin_particular(&mut self, at: usize, code: u8) {
+        match code {
+            code::PC => self.data.add_point_at(at as u32 + 1, Pc::INVALID),
+            _ => self.enter_trap(),
+        }
     }
 
     /// Removes an instruction.
@@ -225,24 +253,17 @@ impl Gfx9Wave {
         Ok(())
     }
 
-    #[inline]
-    fn finish_instruction(&mut self, at: usize, code: u8, category: Category, time: i64, lateness: u32) {
-        match code {
-            code::PC => {
-                self.data.add_point_at(at as u32 + 1, Pc::INVALID);
-            }
-            code::TRAP => self.enter_trap(),
-            _ => {}
-        }
-        let before = at.checked_sub(1).map_or(0, |before| self.data.instructions[before].end());
-        let instruction = &mut self.data.instructions[at];
+    /// Fills an instruction in; `before` is the end of the one before it.
+    #[inline(always)]
+    fn finish_instruction(&mut self, at: usize, category: Category, time: i64, before: i64, lateness: u32) {
+        let Some(instruction) = self.data.instructions.get_mut(at) else { return };
         instruction.set_category(category);
         let late = CYCLE * i64::from(lateness / 4);
         instruction.duration = (CYCLE + (time - instruction.time - late).max(0)) as i32;
-        while let Some(&stall) = self.stalls.front()
+        while let Some(stall) = self.stalls.first()
             && stall < instruction.time
         {
-            self.stalls.pop_front();
+            self.stalls.pop();
             let begin = stall.max(before);
             let (issued, end) = (instruction.time, instruction.end());
             instruction.set_stall((issued - begin).max(0));
@@ -307,6 +328,7 @@ impl Gfx9Wave {
 }
 
 /// Ends an instruction at `time` if it lasts longer.
+#[inline(always)]
 fn clip(instruction: &mut Instruction, time: i64) {
     if time < instruction.end() {
         instruction.duration = (time - instruction.time).max(CYCLE) as i32;
