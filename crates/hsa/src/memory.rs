@@ -12,6 +12,7 @@ use hsa_sys::{
 use wavescope_core::AgentId;
 
 use crate::Hsa;
+use crate::device_copy::copy_from_device;
 use crate::error::{Error, check, entry};
 
 /// Where memory lies and what it is for.
@@ -58,6 +59,7 @@ impl MemoryKind {
 #[derive(Debug)]
 pub struct Memory {
     hsa: Hsa,
+    agent: AgentId,
     address: NonNull<c_void>,
     size: usize,
     kind: MemoryKind,
@@ -84,7 +86,7 @@ impl Memory {
         check(call, status)?;
         let address = NonNull::new(address)
             .ok_or(Error::Call { call, status: hsa_sys::HSA_STATUS_ERROR_OUT_OF_RESOURCES })?;
-        let memory = Self { hsa: hsa.clone(), address, size, kind };
+        let memory = Self { hsa: hsa.clone(), agent, address, size, kind };
         if kind != MemoryKind::Device {
             memory.allow_access(gpu)?;
             // SAFETY: `size` bytes of host memory were just allocated and nobody else has the address.
@@ -103,12 +105,18 @@ impl Memory {
         self.size
     }
 
-    /// Copies `into.len()` bytes from `offset` on, by the runtime's copy, so that device memory can be read too.
+    /// Copies `into.len()` bytes from `offset` on, by the runtime's copy, so that device memory can be read too: that by
+    /// a copy engine, since what runs on the agent's compute units meanwhile may be measured.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Call`], [`Error::MissingEntry`].
+    /// [`Error::OutOfRange`], [`Error::Call`], [`Error::MissingEntry`]; [`Error::TimedOut`] when a copy engine does not
+    /// answer.
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) -> Result<(), Error> {
         let source = self.range(offset, into.len())?;
+        if self.kind == MemoryKind::Device {
+            // SAFETY: the source lies in this allocation, as just checked.
+            return unsafe { copy_from_device(&self.hsa, self.agent, source, into) };
+        }
         // SAFETY: source and destination have `into.len()` bytes; the slice is ours alone.
         unsafe { self.copy(into.as_mut_ptr().cast(), source.as_ptr(), into.len()) }
     }
