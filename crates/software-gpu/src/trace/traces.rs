@@ -135,6 +135,10 @@ impl Traces {
         if unit.is_on() {
             return;
         }
+        // gfx9 resets the buffer by a bit of its own; later chips begin at its start each time.
+        if self.generation != Generation::Gfx9 {
+            unit.clear();
+        }
         let mut buffer = programming::buffer(self.generation, unit);
         buffer.limit = now.faults.trace_bytes().map_or(buffer.size, |limit| buffer.size.min(limit));
         unit.unmapped = buffer.size > 0 && !now.memory.is_valid(buffer.address, buffer.size, Access::Write);

@@ -205,16 +205,24 @@ fn a_status_lies_where_the_plan_says_so() {
     assert_eq!(traced.record(0).status, 1 << 28);
 }
 
+/// Runs a program twice: the second trace has the waves of its own run only.
+fn runs_twice(target: &str, waves_of: impl Fn(&[u32]) -> Vec<(u64, Mark)>) {
+    let traced = Traced::new(target, "att-se-mask-1.json", vec![]);
+    traced.run(&[100]);
+    let first = waves_only(&waves_of(&traced.stream(0)));
+    traced.run(&[300]);
+    let second = waves_only(&waves_of(&traced.stream(0)));
+    let log = logged(&traced.rig, 0, traced.rig.device.config());
+    assert_eq!(first.len() + second.len(), log.len(), "{target}");
+    assert_eq!(by_time(relative(second)), by_time(relative(log[first.len()..].to_vec())), "{target}");
+}
+
 #[test]
 fn two_runs_of_one_program_deliver_different_data_of_their_own() {
-    let traced = Traced::new("gfx942", "att-se-mask-1.json", vec![]);
-    traced.run(&[100]);
-    let first = waves_only(&read_gfx9(&traced.stream(0)));
-    traced.run(&[300]);
-    let second = waves_only(&read_gfx9(&traced.stream(0)));
-    let log = logged(&traced.rig, 0, traced.rig.device.config());
-    assert_eq!(first.len() + second.len(), log.len());
-    assert_eq!(by_time(relative(second)), by_time(relative(log[first.len()..].to_vec())));
+    runs_twice("gfx942", read_gfx9);
+    for (target, version) in RDNA {
+        runs_twice(target, |stream| read_rdna(version, stream));
+    }
 }
 
 const RDNA: [(&str, Rdna); 3] =
