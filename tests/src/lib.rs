@@ -1,18 +1,23 @@
-//! A testbed for whole-system tests: a software machine, interception in its table, an application on top, and the
-//! services as a profiler would set them up.
+//! A testbed for whole-system tests: a machine, interception in its runtime's table, an application on top, and the
+//! services as a profiler would set them up. [`on_both_faces!`] runs a test on the in-process runtime and on the real
+//! ROCm runtime above the software GPU.
 //!
 //! Judges are the launch geometry ([`waves`]) and the placement log ([`Placement`]), never the code under test.
-#![expect(clippy::expect_used, reason = "a testbed that cannot be set up fails the test")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a testbed that cannot be set up fails the test")]
 
 mod bed;
+mod decoded;
+mod face;
 mod geometry;
 mod placement;
 mod services;
 
-pub use bed::Bed;
+pub use bed::{Bed, FAULT_PATIENCE, PATIENCE};
+pub use decoded::{Decoded, Place, decode, on_engine, place};
+pub use face::{TARGETS, Way, in_process, on_rocr};
 pub use geometry::waves;
-pub use placement::Placement;
-pub use services::{Counted, Traces, What, count, trace};
+pub use placement::{Placed, PlacedWave, Placement};
+pub use services::{Counted, Traces, What, count, total, trace};
 
 /// The README's Rust example compiles.
 #[cfg(doctest)]

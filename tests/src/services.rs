@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use wavescope_aql_profile::{AgentShape, Builtin, TraceConfig, TraceParameter};
+use wavescope_aql_profile::{TraceConfig, TraceParameter};
 use wavescope_att_resources::{
     AgentOwner, Decide, Delivery as TraceDelivery, DispatchTrace, DispatchTraceSetup, HsaSlots, TracedAgent,
 };
-use wavescope_core::{Agent, ContextId, DispatchCounters, Overflow, Records, TraceChunk, record_stream};
-use wavescope_counting::{Choice, CounterConfig, Delivery, DispatchCounting, PoolSize, Setup};
-use wavescope_hsa_intercept::ProgramMemory;
+use wavescope_core::{ContextId, DispatchCounters, Overflow, Records, TraceChunk, record_stream};
+use wavescope_counting::{Catalogue, Choice, CounterConfig, Delivery, DispatchCounting, PoolSize, Setup};
 
 use crate::Bed;
 
@@ -23,10 +22,23 @@ pub struct Counted {
     pub records: Records<DispatchCounters>,
 }
 
-/// Counts `counters` for every dispatch on `agent`.
-pub fn count(bed: &Bed, context: u64, agent: &Agent, counters: &[&str]) -> Counted {
-    let memory = Arc::new(ProgramMemory::new(bed.interceptor.hsa().clone(), agent.id));
-    let config = CounterConfig::new(agent, counters, &Builtin, memory, PoolSize::default());
+impl Counted {
+    /// What was delivered so far.
+    pub fn take(&self) -> Vec<DispatchCounters> {
+        std::iter::from_fn(|| self.records.try_recv()).collect()
+    }
+}
+
+/// The sum of a counter over all places of a dispatch.
+pub fn total(counters: &DispatchCounters, name: &str) -> f64 {
+    let is_named = |id| Catalogue::name_of(id) == Some(name);
+    counters.records.iter().filter(|record| is_named(record.counter)).map(|record| record.value).sum()
+}
+
+/// Counts `counters` for every dispatch on a GPU.
+pub fn count(bed: &Bed, context: u64, gpu: u32, counters: &[&str]) -> Counted {
+    let agent = bed.agent(gpu);
+    let config = CounterConfig::new(agent, counters, &*bed.programs, bed.memory(gpu), PoolSize::default());
     let config = config.expect("counters that the agent has");
     let (sink, records) = record_stream(STREAM, Overflow::DropNewest);
     let service = DispatchCounting::new(Setup {
@@ -48,48 +60,69 @@ pub struct Traces {
     pub chunks: Records<TraceChunk>,
 }
 
+impl Traces {
+    /// What was delivered so far.
+    pub fn take(&self) -> Vec<TraceChunk> {
+        std::iter::from_fn(|| self.chunks.try_recv()).collect()
+    }
+}
+
 /// What a context traces, besides the dispatches that its callback chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct What {
     /// The context.
     pub context: u64,
+    /// The GPU.
+    pub gpu: u32,
     /// Bytes of its trace buffer.
     pub buffer_bytes: u64,
     /// Shader engines.
     pub se_mask: u32,
-    /// Compute unit in detail.
+    /// Compute unit, or WGP, in detail.
     pub target_cu: u32,
 }
 
-/// Traces the dispatches on `agent` that `decide` chooses.
+impl What {
+    /// Engine 0 and its unit 0 of GPU 0 in a buffer of 1 MiB.
+    pub fn of_context(context: u64) -> Self {
+        Self { context, gpu: 0, buffer_bytes: 1 << 20, se_mask: 1, target_cu: 0 }
+    }
+
+    /// The same as parameters of a packet program.
+    pub fn config(&self) -> TraceConfig {
+        let mut parameters = vec![
+            TraceParameter::target(self.target_cu),
+            TraceParameter::se_mask(self.se_mask),
+            TraceParameter::simd_selection(0xF),
+        ];
+        parameters.extend(TraceParameter::buffer_size(self.buffer_bytes));
+        TraceConfig::from(parameters)
+    }
+}
+
+/// Traces the dispatches that `decide` chooses.
+///
+/// # Errors
+/// Those of [`DispatchTrace::new`].
 pub fn trace(
     bed: &Bed,
-    agent: &Agent,
-    owner: &Arc<AgentOwner>,
-    slots: &Arc<HsaSlots>,
+    (owner, slots): &(Arc<AgentOwner>, Arc<HsaSlots>),
     what: What,
     decide: Arc<Decide>,
 ) -> Result<Traces, wavescope_att_resources::Error> {
-    let hsa = bed.interceptor.hsa();
-    let mut parameters = vec![
-        TraceParameter::target(what.target_cu),
-        TraceParameter::se_mask(what.se_mask),
-        TraceParameter::simd_selection(0xF),
-    ];
-    parameters.extend(TraceParameter::buffer_size(what.buffer_bytes));
     let traced = TracedAgent {
         owner: Arc::clone(owner),
-        agent_handle: hsa.gpu(agent.id).expect("a GPU of this machine").handle.handle,
-        shape: shape(agent),
-        config: TraceConfig::from(parameters),
-        memory: Arc::new(ProgramMemory::new(hsa.clone(), agent.id)),
+        agent_handle: bed.gpu(what.gpu).agent().handle,
+        shape: bed.shape(what.gpu),
+        config: what.config(),
+        memory: bed.memory(what.gpu),
         slots: Arc::clone(slots) as _,
     };
     let (sink, chunks) = record_stream(STREAM, Overflow::DropNewest);
     let service = DispatchTrace::new(DispatchTraceSetup {
         context: ContextId(what.context),
         agents: vec![traced],
-        programs: Arc::new(Builtin),
+        programs: Arc::clone(&bed.programs),
         interception: Arc::clone(&bed.interceptor) as _,
         claims: Arc::clone(&bed.claims),
         decide,
@@ -97,14 +130,4 @@ pub fn trace(
         delivery: TraceDelivery::Stream(sink),
     })?;
     Ok(Traces { service, chunks })
-}
-
-fn shape(agent: &Agent) -> AgentShape {
-    AgentShape::new(
-        &agent.target.to_string(),
-        agent.xcc_count,
-        agent.shader_engines,
-        agent.compute_units,
-        agent.arrays_per_engine,
-    )
 }

@@ -1,0 +1,65 @@
+//! Waves that a decoded trace shows, and those that the placement log has, in the same terms.
+
+use wavescope_att_decode::{CodeObjects, Decoder, EventKind, Options, Record};
+use wavescope_core::Agent;
+
+use crate::PlacedWave;
+
+/// A wave's place on its shader engine: unit (with the shader array as on the wire), SIMD, slot.
+pub type Place = (u8, u8, u8);
+
+/// What one shader engine's trace shows.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// Starts anywhere on the engine, in stream order: shader clock and place.
+    pub starts: Vec<(u64, Place)>,
+    /// Ends likewise.
+    pub ends: Vec<(u64, Place)>,
+    /// Waves of the unit in detail: first and last clock, and place.
+    pub waves: Vec<(u64, u64, Place)>,
+    /// Ids of code objects that were announced.
+    pub code_objects: Vec<u64>,
+    /// Frequencies of the real-time clock that were stated, in Hz.
+    pub frequencies: Vec<u64>,
+}
+
+/// Decodes the bytes of one engine; they must be whole.
+pub fn decode(data: &[u8]) -> Decoded {
+    let mut decoded = Decoded::default();
+    let mut decoder = Decoder::new(CodeObjects::new(), Options::default());
+    let outcome = decoder.decode(data, &mut |record: Record<'_>| match record {
+        Record::Occupancy(records) => {
+            for record in records {
+                let list = if record.is_start() { &mut decoded.starts } else { &mut decoded.ends };
+                list.push((record.time, (record.cu, record.simd, record.wave_id)));
+            }
+        }
+        Record::Wave(wave) => {
+            let place = (wave.cu, wave.simd, wave.wave_id);
+            decoded.waves.push((wave.begin_time as u64, wave.end_time as u64, place));
+        }
+        Record::Event(event) if event.kind == EventKind::CodeObjectLoad => {
+            decoded.code_objects.push(event.payload);
+        }
+        Record::RtFrequency(frequency) => decoded.frequencies.push(frequency),
+        Record::Loss(loss) => panic!("a trace that was not full lost data: {loss:?}"),
+        _ => {}
+    });
+    outcome.expect("a whole trace");
+    decoded
+}
+
+/// The waves of `all` on shader engine `engine`, counted over all XCCs, in order of their starts.
+pub fn on_engine(agent: &Agent, all: &[PlacedWave], engine: u32) -> Vec<PlacedWave> {
+    let per_xcc = agent.shader_engines / agent.xcc_count;
+    let here = |wave: &&PlacedWave| wave.xcc * per_xcc + wave.se == engine;
+    let mut waves: Vec<_> = all.iter().filter(here).copied().collect();
+    waves.sort_by_key(|wave| wave.start);
+    waves
+}
+
+/// A placed wave's place as a decoded trace names it: from gfx10 on, units are WGPs, numbered within their array.
+pub fn place(agent: &Agent, wave: &PlacedWave) -> Place {
+    let unit = if agent.target.major == 9 { wave.cu } else { wave.sa * 128 + wave.cu / 2 };
+    (unit, wave.simd, wave.slot)
+}

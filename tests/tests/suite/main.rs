@@ -1,0 +1,9 @@
+//! Every layer together, on both faces of the software GPU.
+
+#![cfg(test)]
+
+mod agents;
+mod counting;
+mod many_contexts;
+mod run;
+mod tracing;
