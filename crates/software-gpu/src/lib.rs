@@ -8,6 +8,17 @@
 //! GPU virtual addresses are CPU addresses. The model sees packets and memory only: it must not know the trace
 //! decoder, the packet programs, counting or thread-trace resources. Kernels take time and place, but their
 //! results are not computed.
+//!
+//! ```
+//! use wavescope_software_gpu::{DeviceConfig, Fault, FaultPlan, Harvest};
+//!
+//! let config = DeviceConfig::mi300x();
+//! assert_eq!((config.shader_engines(), config.compute_units, config.cycles_per_tick()), (32, 304, 21));
+//! // Every device takes a plan of what goes wrong; this one misses a compute unit.
+//! let plan = FaultPlan { faults: vec![Fault::Harvest(Harvest { xcc: 0, se: 1, sa: 0, cu: 3 })] };
+//! assert_eq!(FaultPlan::parse(r#"[{"harvest": {"xcc": 0, "se": 1, "sa": 0, "cu": 3}}]"#)?, plan);
+//! # Ok::<(), wavescope_software_gpu::Error>(())
+//! ```
 
 mod config;
 mod counters;

@@ -208,3 +208,18 @@ fn an_unmodelled_event_is_listed_and_reads_zero() {
     });
     assert!(listed, "{truth:?}");
 }
+
+// A compiled buffer is replayed only while its bytes are the same.
+#[test]
+fn a_buffer_that_was_changed_in_place_runs_as_changed() {
+    let run = [Buffer("start"), Kernel([640, 1, 1], [64, 1, 1]), Buffer("read")];
+    let mut counted = Counted::new("gfx942");
+    counted.run(&run);
+    assert_eq!(counted.values().1.iter().sum::<u64>(), 10);
+    let start = counted.loaded.buffer("start").clone();
+    let at = start.dwords.windows(2).position(|pair| pair[0] == 0x19C0).unwrap() as u64 + 1;
+    // SQ_ITEMS, event 14, in place of SQ_WAVES.
+    counted.rig.arena().store_u32(start.address + 4 * at, 0x0F0F_F000 | 14);
+    counted.run(&run);
+    assert_eq!(counted.values().1.iter().sum::<u64>(), 640);
+}
