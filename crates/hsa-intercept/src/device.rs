@@ -21,34 +21,6 @@ pub enum SignalKind {
     GpuOnly,
 }
 
-/// What a waiter waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
-    /// The value is less than this.
-    Below(i64),
-    /// The value is this or more.
-    AtLeast(i64),
-}
-
-impl Until {
-    /// Whether `value` is what was waited for.
-    pub const fn holds(self, value: i64) -> bool {
-        match self {
-            Self::Below(limit) => value < limit,
-            Self::AtLeast(limit) => value >= limit,
-        }
-    }
-}
-
-/// A condition of [`Device::wait_any`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// The signal.
-    pub signal: Signal,
-    /// The value it must have.
-    pub until: Until,
-}
-
 /// The runtime, as far as interception calls it while dispatches run.
 pub trait Device: Send + Sync {
     /// Creates a signal.
@@ -66,10 +38,14 @@ pub trait Device: Send + Sync {
     /// Sets the value, with release order, and wakes who waits.
     fn store(&self, signal: Signal, value: i64);
 
-    /// Waits until one condition holds; it may also return for no reason, and should after `limit`. A real runtime
-    /// has no limit here ([`Hsa::wait_any`](wavescope_hsa::Hsa::wait_any)), so a control signal is always among the
-    /// waits.
-    fn wait_any(&self, waits: &[Wait], limit: Duration);
+    /// Subtracts from the value, with release order, and wakes who waits.
+    fn subtract(&self, signal: Signal, by: i64);
+
+    /// Waits, blocked, until the value is less than `below` or `limit` passed; it may also return for no reason.
+    ///
+    /// There is no wait for several signals: on ROCr 7.2.4 `hsa_amd_signal_wait_any` writes behind its array when any but
+    /// the first three is the one that is satisfied, and reads in front of it when time runs out.
+    fn wait_below(&self, signal: Signal, below: i64, limit: Duration);
 
     /// When the kernel ran that completed `signal`; `None` if the runtime does not know.
     fn dispatch_times(&self, agent: AgentId, signal: Signal) -> Option<DispatchTimes>;

@@ -55,7 +55,8 @@ enum Stage {
     Asked,
     /// Not asked any more; its hold on the agents stays.
     Silent,
-    /// Unsubscribed with dispatches in flight: it can still return grants, so that what waits for them goes on.
+    /// Unsubscribed while it still owes something: its dispatches can retire, and grants come back, so that what waits
+    /// for them goes on.
     Leaving,
 }
 
@@ -200,7 +201,7 @@ impl Engine {
         let swapped: Vec<(&AgentState, Swapped<'_, Snapshot>)> = {
             let mut registry = self.registry.lock();
             change(&mut registry);
-            registry.subscribers.retain(|(left, stage)| *stage != Stage::Leaving || left.in_flight() > 0);
+            registry.subscribers.retain(|(left, stage)| *stage != Stage::Leaving || left.owes());
             let covered = self.agents.iter().enumerate().filter(|(_, agent)| subscriber.covers(agent.id));
             covered
                 .map(|(index, agent)| (&**agent, agent.snapshots.swap(self.snapshot(&mut registry, index))))

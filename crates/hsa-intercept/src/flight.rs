@@ -3,7 +3,8 @@
 //! The queue's **retire counter** is the completion signal of the last packet of everything that we put in front of
 //! or behind the application's kernels. Those packets carry the BARRIER bit, so they complete in order: when the
 //! counter fell by k, the k oldest entries of the list have retired. Entries are appended before their packets
-//! are handed to the queue, so the counter never falls by more than the list holds.
+//! are handed to the queue, so the counter never falls by more than the list holds. The counter has no event: behind
+//! a run or a batch stands a packet that rings the reaper's bell.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -68,11 +69,6 @@ pub(crate) struct Flight {
 impl Flight {
     pub(crate) fn new() -> Self {
         Self { entries: VecDeque::new(), seen: COUNTER_START, landing: false, carriers: Vec::new() }
-    }
-
-    /// The counter's value below which something has retired.
-    pub(crate) fn seen(&self) -> i64 {
-        self.seen
     }
 
     /// Whether nothing is in flight and everything that was has been published.

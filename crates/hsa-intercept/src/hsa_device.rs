@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use hsa_sys::hsa_signal_t;
 use wavescope_core::{AgentId, DispatchTimes};
-use wavescope_hsa::{Condition, Hsa, HsaSignal, SignalWait};
+use wavescope_hsa::{Hsa, HsaSignal};
 
 use crate::Error;
-use crate::device::{Device, Signal, SignalKind, Until, Wait};
+use crate::device::{Device, Signal, SignalKind};
 
 /// Signals and times through the saved entries of a runtime.
 #[derive(Debug)]
@@ -24,14 +24,6 @@ impl HsaDevice {
 
 const fn raw(signal: Signal) -> hsa_signal_t {
     hsa_signal_t { handle: signal.0 }
-}
-
-fn signal_wait(wait: &Wait) -> SignalWait {
-    let condition = match wait.until {
-        Until::Below(limit) => Condition::Below(limit),
-        Until::AtLeast(limit) => Condition::AtLeast(limit),
-    };
-    SignalWait { signal: raw(wait.signal), condition }
 }
 
 impl Device for HsaDevice {
@@ -55,9 +47,12 @@ impl Device for HsaDevice {
         self.hsa.signal_store(raw(signal), value);
     }
 
-    fn wait_any(&self, waits: &[Wait], _limit: Duration) {
-        let waits: Vec<SignalWait> = waits.iter().map(signal_wait).collect();
-        if self.hsa.wait_any(&waits).is_err() {
+    fn subtract(&self, signal: Signal, by: i64) {
+        self.hsa.signal_subtract(raw(signal), by);
+    }
+
+    fn wait_below(&self, signal: Signal, below: i64, limit: Duration) {
+        if self.hsa.signal_wait_below(raw(signal), below, limit).is_err() {
             // A runtime without the call: look again after a while instead of spinning.
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -30,7 +30,7 @@ mod thread_mark;
 mod times;
 
 pub use code_objects::{CodeObject, CodeObjectListener, Kernel};
-pub use device::{Device, Signal, SignalKind, Until, Wait};
+pub use device::{Device, Signal, SignalKind};
 pub use engine::{Engine, QueueHandle};
 pub use error::Error;
 pub use hsa_device::HsaDevice;

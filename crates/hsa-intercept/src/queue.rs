@@ -46,6 +46,8 @@ pub(crate) struct Queue {
 pub(crate) struct QueueSignals {
     /// Decremented by the last packet of everything of ours.
     pub(crate) counter: Signal,
+    /// Wakes the reaper; shared by all queues.
+    pub(crate) bell: Signal,
     /// 0 lets the queue's first waiting run pass.
     pub(crate) gate: Signal,
 }
@@ -83,9 +85,9 @@ impl Queue {
     }
 
     /// Makes the signals of a queue that is measured for the first time.
-    pub(crate) fn make_signals(&self) -> Result<QueueSignals, Error> {
+    pub(crate) fn make_signals(&self, bell: Signal) -> Result<QueueSignals, Error> {
         let device = self.device();
-        let counter = device.create_signal(COUNTER_START, SignalKind::Interrupt)?;
+        let counter = device.create_signal(COUNTER_START, SignalKind::GpuOnly)?;
         let gate = match device.create_signal(1, SignalKind::GpuOnly) {
             Ok(gate) => gate,
             Err(error) => {
@@ -93,7 +95,7 @@ impl Queue {
                 return Err(error);
             }
         };
-        let signals = QueueSignals { counter, gate };
+        let signals = QueueSignals { counter, bell, gate };
         *self.signals.lock() = Some(signals);
         self.agent.set_gate(self.lane, gate);
         Ok(signals)

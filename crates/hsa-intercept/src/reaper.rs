@@ -1,22 +1,23 @@
 //! The thread that sees dispatches retire.
 //!
-//! It waits for the retire counters of all queues that are measured and for one **control** signal, never for
-//! dispatches, so its cost does not grow with what is in flight. It runs no client code, copies nothing and never
-//! blocks on a mailbox: every token owns its message places. It starts with the first subscription.
+//! It waits for one signal, the **bell**, and then looks at the retire counters of all queues that are measured; so its
+//! cost does not grow with what is in flight, and one interrupt serves a whole batch. It runs no client code, copies
+//! nothing and never blocks on a mailbox: every token owns its message places. It starts with the first subscription.
 //!
-//! The control signal is 1 while there is no news. Whoever has news (a queue to watch, a queue that failed or is
-//! gone, the end) puts it into the inbox and stores 0. The reaper stores 1 *before* it looks, so news that come
-//! while it looks wake it again.
+//! The bell falls by 1 when a packet behind the end of a run or a batch completes, and when somebody has news (a queue to
+//! watch, a queue that failed or is gone, the end), after they were put where the reaper looks. The reaper reads
+//! the bell *before* it looks, so what comes while it looks wakes it again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use wavescope_core::sync::Mutex;
+use wavescope_core::sync::atomic::{AtomicI64, Ordering};
 use wavescope_core::sync::thread::{self, JoinHandle};
 
 use crate::Error;
-use crate::device::{Device, Signal, SignalKind, Until, Wait};
-use crate::flight::Entry;
+use crate::device::{Device, Signal, SignalKind};
+use crate::flight::{COUNTER_START, Entry};
 use crate::queue::Queue;
 
 /// A wait ends after this even without a reason, as a second line of defence against a lost interrupt.
@@ -26,12 +27,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 pub(crate) struct Reaper {
     device: Arc<dyn Device>,
     inbox: Mutex<Inbox>,
+    /// Times that the bell was rung, or will be by a packet that was emitted.
+    rings: AtomicI64,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
 struct Inbox {
-    control: Option<Signal>,
+    bell: Option<Signal>,
     /// All queues that are measured.
     queues: Vec<Arc<Queue>>,
     stop: bool,
@@ -39,16 +42,18 @@ struct Inbox {
 
 /// What the thread keeps from round to round.
 pub(crate) struct Rounds {
-    control: Signal,
+    bell: Signal,
+    /// The bell's value when it was last read.
+    heard: i64,
     queues: Vec<Arc<Queue>>,
-    waits: Vec<Wait>,
     entries: Vec<Entry>,
     carriers: Vec<Signal>,
 }
 
 impl Reaper {
     pub(crate) fn new(device: Arc<dyn Device>) -> Self {
-        Self { device, inbox: Mutex::new(Inbox::default()), thread: Mutex::new(None) }
+        let (inbox, thread) = (Mutex::new(Inbox::default()), Mutex::new(None));
+        Self { device, inbox, rings: AtomicI64::new(0), thread }
     }
 
     /// Starts the thread unless it runs.
@@ -64,12 +69,22 @@ impl Reaper {
         Ok(())
     }
 
-    /// Makes the control signal and the thread's state.
-    pub(crate) fn prepare(&self) -> Result<Rounds, Error> {
-        let control = self.device.create_signal(1, SignalKind::Interrupt)?;
-        self.inbox.lock().control = Some(control);
-        let waits = vec![Wait { signal: control, until: Until::Below(1) }];
-        Ok(Rounds { control, queues: Vec::new(), waits, entries: Vec::new(), carriers: Vec::new() })
+    /// Makes the bell and the thread's state.
+    fn prepare(&self) -> Result<Rounds, Error> {
+        let bell = self.device.create_signal(COUNTER_START, SignalKind::Interrupt)?;
+        self.inbox.lock().bell = Some(bell);
+        let (queues, entries, carriers) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Rounds { bell, heard: COUNTER_START, queues, entries, carriers })
+    }
+
+    /// The bell, for packets that ring it.
+    pub(crate) fn bell(&self) -> Option<Signal> {
+        self.inbox.lock().bell
+    }
+
+    /// `count` packets that ring the bell are about to be handed to a queue.
+    pub(crate) fn expect_rings(&self, count: usize) {
+        self.rings.fetch_add(count as i64, Ordering::Relaxed);
     }
 
     /// Adds a queue whose signals were just made.
@@ -81,10 +96,11 @@ impl Reaper {
     /// Makes the reaper look at every queue once. Returns whether it will.
     pub(crate) fn wake(&self) -> bool {
         let inbox = self.inbox.lock();
-        if let Some(control) = inbox.control {
-            self.device.store(control, 0);
+        if let Some(bell) = inbox.bell {
+            self.expect_rings(1);
+            self.device.subtract(bell, 1);
         }
-        inbox.control.is_some() && !inbox.stop
+        inbox.bell.is_some() && !inbox.stop
     }
 
     /// Does the reaper's work for a destroyed queue after the reaper's end.
@@ -104,28 +120,26 @@ impl Reaper {
         if thread.join().is_err() {
             tracing::error!("the reaper panicked");
         }
-        if let Some(control) = self.inbox.lock().control.take() {
-            self.device.destroy_signal(control);
+        let Some(bell) = self.inbox.lock().bell.take() else { return };
+        let rung = COUNTER_START - self.device.load(bell);
+        if rung == self.rings.load(Ordering::Relaxed) {
+            self.device.destroy_signal(bell);
+        } else {
+            tracing::debug!("a packet may still ring the bell: the signal is kept for good");
         }
     }
 
     /// One wait and one look at every queue. Returns whether there will be another.
-    pub(crate) fn round(&self, rounds: &mut Rounds) -> bool {
-        self.device.wait_any(&rounds.waits, LONGEST_WAIT);
-        if self.device.load(rounds.control) < 1 {
-            self.device.store(rounds.control, 1);
-        }
+    fn round(&self, rounds: &mut Rounds) -> bool {
+        self.device.wait_below(rounds.bell, rounds.heard, LONGEST_WAIT);
+        rounds.heard = self.device.load(rounds.bell);
         let stop = self.read_inbox(&mut rounds.queues);
-        rounds.waits.truncate(1);
         for queue in &rounds.queues {
             // Asked first: a queue that is destroyed meanwhile is looked at once more.
             let destroyed = queue.is_destroyed();
             queue.reap(&mut rounds.entries, &mut rounds.carriers);
             if destroyed {
                 queue.release();
-            } else if let Some(signals) = queue.signals() {
-                let until = Until::Below(queue.flight.lock().seen());
-                rounds.waits.push(Wait { signal: signals.counter, until });
             }
         }
         !stop

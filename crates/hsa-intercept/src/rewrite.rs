@@ -5,11 +5,14 @@
 //! | packet | barrier bit | completion signal |
 //! |---|---|---|
 //! | announcement, only behind an application packet that may block | yes | retire counter |
+//! | bell, only before a gate, if something retires in front of it | yes | the reaper's bell |
 //! | gate, only if the agent must be waited for | yes | gate signal (0 → −1) |
 //! | *before* packets of each service, in service order | as the service says; the first also if something unordered of the queue may still run | as the service says |
 //! | the kernel, otherwise untouched | yes, if anything was inserted before it or the agent is serialized | time carrier |
 //! | forward, only if the application gave a signal | yes | the application's |
 //! | *after* packets, services in reverse order (programs nest) | last one: yes | last one: retire counter |
+//!
+//! Behind the batch stands one more bell, if anything in it retires: the reaper is woken once for all of it.
 //!
 //! The forward stands before the read-back, so the application goes on while counters are read. Without *after*
 //! packets an empty barrier completes the retire counter. A kernel that all subscribers declined only gets the
@@ -79,6 +82,8 @@ impl Queue {
             scratch: &mut scratch,
             tail: None,
             now_ns: None,
+            unheard: false,
+            bells: 0,
         }
         .batch(packets);
         write(&scratch.out);
@@ -101,7 +106,7 @@ impl Queue {
 
     /// Without signals the batch goes through as it is: the application runs, nobody is asked.
     fn first_signals(self: &Arc<Self>, snapshot: &Snapshot) -> Option<QueueSignals> {
-        let signals = self.make_signals().ok()?;
+        let signals = self.make_signals(snapshot.reaper.bell()?).ok()?;
         snapshot.reaper.watch(self);
         Some(signals)
     }
@@ -135,6 +140,9 @@ struct Rewriter<'a> {
     tail: Option<RunId>,
     /// When the batch was enqueued, asked once.
     now_ns: Option<u64>,
+    /// Something retires that no bell announces yet.
+    unheard: bool,
+    bells: usize,
 }
 
 /// What the subscribers want with one kernel.
@@ -156,6 +164,8 @@ impl Rewriter<'_> {
             if is_kernel(packet) { self.kernel(packet) } else { self.other(packet) }
         }
         self.end_tail();
+        self.ring_bell();
+        self.snapshot.reaper.expect_rings(self.bells);
         let loose = self.scratch.entries.iter().filter(|entry| is_loose(entry)).count();
         if loose > 0 {
             self.queue.agent.loosen(loose);
@@ -265,9 +275,11 @@ impl Rewriter<'_> {
         }
         if place.gate == Gate::AnnounceAndWait {
             self.scratch.out.push(barrier(0, self.signals.counter.0));
-            self.scratch.entries.push(Entry::Announcement(place.run));
+            self.list(Entry::Announcement(place.run));
         }
         if place.gate != Gate::None {
+            // What retires in front of the gate may be what opens it.
+            self.ring_bell();
             let gate = self.signals.gate.0;
             self.scratch.out.push(barrier(gate, gate));
             self.scratch.ordered = true;
@@ -319,7 +331,7 @@ impl Rewriter<'_> {
         }
         let flying =
             Flying { carrier, dispatch: dispatch.id, forwarded, enqueued_ns, run, uses: answers.uses };
-        self.scratch.entries.push(Entry::Dispatch(flying));
+        self.list(Entry::Dispatch(flying));
     }
 
     /// The application's signal of a packet that is not instrumented no longer stands for an earlier kernel.
@@ -348,7 +360,22 @@ impl Rewriter<'_> {
         let silent = last.is_some_and(|last| is_kernel(last) && last.completion_signal() == 0);
         retire_with(&mut self.scratch.out, silent, counter);
         self.scratch.ordered |= !silent;
-        self.scratch.entries.push(Entry::EndOfKernels(run));
+        self.list(Entry::EndOfKernels(run));
+    }
+
+    /// Lists what the packet just emitted retires.
+    fn list(&mut self, entry: Entry) {
+        self.scratch.entries.push(entry);
+        self.unheard = true;
+    }
+
+    /// Wakes the reaper behind everything emitted so far.
+    fn ring_bell(&mut self) {
+        if std::mem::take(&mut self.unheard) {
+            self.scratch.out.push(barrier(0, self.signals.bell.0));
+            self.scratch.ordered = true;
+            self.bells += 1;
+        }
     }
 
     fn now_ns(&mut self) -> u64 {

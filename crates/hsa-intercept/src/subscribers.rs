@@ -54,6 +54,11 @@ impl Subscriber {
         }
     }
 
+    /// Whether dispatches of it are in flight, or grants that it must return.
+    pub(crate) fn owes(&self) -> bool {
+        self.in_flight() > 0 || !self.grants.lock().is_empty()
+    }
+
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Acquire)
     }

@@ -35,5 +35,5 @@ pub use error::Error;
 pub use memory::{Memory, MemoryKind};
 pub use queue::HsaQueue;
 pub use runtime::Hsa;
-pub use signal::{Condition, HsaSignal, SignalWait};
+pub use signal::HsaSignal;
 pub use table::SavedTable;

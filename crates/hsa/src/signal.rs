@@ -2,10 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hsa_sys::{
-    HSA_AMD_SIGNAL_AMD_GPU_ONLY, HSA_SIGNAL_CONDITION_GTE, HSA_SIGNAL_CONDITION_LT, HSA_WAIT_STATE_BLOCKED,
-    hsa_signal_condition_t, hsa_signal_t,
-};
+use hsa_sys::{HSA_AMD_SIGNAL_AMD_GPU_ONLY, HSA_SIGNAL_CONDITION_LT, HSA_WAIT_STATE_BLOCKED, hsa_signal_t};
 
 use crate::Hsa;
 use crate::error::{Error, check, entry};
@@ -15,33 +12,6 @@ use crate::error::{Error, check, entry};
 pub struct HsaSignal {
     hsa: Hsa,
     handle: hsa_signal_t,
-}
-
-/// What [`Hsa::wait_any`] waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// The value is less than this.
-    Below(i64),
-    /// The value is this or more.
-    AtLeast(i64),
-}
-
-/// A wait of [`Hsa::wait_any`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SignalWait {
-    /// The signal.
-    pub signal: hsa_signal_t,
-    /// The value it must have.
-    pub condition: Condition,
-}
-
-impl Condition {
-    fn parts(self) -> (hsa_signal_condition_t, i64) {
-        match self {
-            Self::Below(limit) => (HSA_SIGNAL_CONDITION_LT, limit),
-            Self::AtLeast(limit) => (HSA_SIGNAL_CONDITION_GTE, limit),
-        }
-    }
 }
 
 impl HsaSignal {
@@ -101,21 +71,11 @@ impl HsaSignal {
     /// # Errors
     /// [`Error::TimedOut`], [`Error::MissingEntry`].
     pub fn wait_below(&self, below: i64, timeout: Duration) -> Result<(), Error> {
-        let wait = entry("hsa_signal_wait_scacquire", self.hsa.table().core.hsa_signal_wait_scacquire_fn)?;
-        let deadline = Instant::now() + timeout;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let hint = self.hsa.timeout_ticks(left);
-            // SAFETY: the signal is ours and alive.
-            let value =
-                unsafe { wait(self.handle, HSA_SIGNAL_CONDITION_LT, below, hint, HSA_WAIT_STATE_BLOCKED) };
-            if value < below {
-                return Ok(());
-            }
-            if left.is_zero() {
-                return Err(Error::TimedOut { signal: self.handle.handle, value, waited: timeout });
-            }
+        let value = self.hsa.signal_wait_below(self.handle, below, timeout)?;
+        if value < below {
+            return Ok(());
         }
+        Err(Error::TimedOut { signal: self.handle.handle, value, waited: timeout })
     }
 }
 
@@ -150,32 +110,34 @@ impl Hsa {
         }
     }
 
-    /// Waits, blocked, until one of `waits` holds; it may also return early. Whoever must be able to end it puts a
-    /// signal of its own into `waits`.
-    ///
-    /// There is no time limit: ROCr 7.2.4 reads in front of its arrays, and crashes, when this call times out.
+    /// Subtracts from a signal, with release order.
+    pub fn signal_subtract(&self, signal: hsa_signal_t, by: i64) {
+        let Some(subtract) = self.table().core.hsa_signal_subtract_screlease_fn else { return };
+        // SAFETY: as in `signal_load`.
+        unsafe { subtract(signal, by) };
+    }
+
+    /// Waits, blocked, until the value of a signal is less than `below` or `timeout` passed. Returns the last value seen.
     ///
     /// # Errors
     /// [`Error::MissingEntry`].
-    pub fn wait_any(&self, waits: &[SignalWait]) -> Result<(), Error> {
-        let wait = entry("hsa_amd_signal_wait_any", self.table().amd.hsa_amd_signal_wait_any_fn)?;
-        let mut signals: Vec<hsa_signal_t> = waits.iter().map(|wait| wait.signal).collect();
-        let (mut conditions, mut values): (Vec<_>, Vec<_>) =
-            waits.iter().map(|wait| wait.condition.parts()).unzip();
-        let mut satisfying = 0;
-        // SAFETY: the three arrays have `waits.len()` entries and outlive the call; handles as in `signal_load`.
-        let _index = unsafe {
-            wait(
-                waits.len() as u32,
-                signals.as_mut_ptr(),
-                conditions.as_mut_ptr(),
-                values.as_mut_ptr(),
-                u64::MAX,
-                HSA_WAIT_STATE_BLOCKED,
-                &raw mut satisfying,
-            )
-        };
-        Ok(())
+    pub fn signal_wait_below(
+        &self,
+        signal: hsa_signal_t,
+        below: i64,
+        timeout: Duration,
+    ) -> Result<i64, Error> {
+        let wait = entry("hsa_signal_wait_scacquire", self.table().core.hsa_signal_wait_scacquire_fn)?;
+        let deadline = Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let hint = self.timeout_ticks(left);
+            // SAFETY: as in `signal_load`.
+            let value = unsafe { wait(signal, HSA_SIGNAL_CONDITION_LT, below, hint, HSA_WAIT_STATE_BLOCKED) };
+            if value < below || left.is_zero() {
+                return Ok(value);
+            }
+        }
     }
 
     /// A time limit in the unit of the runtime's timeout hints.

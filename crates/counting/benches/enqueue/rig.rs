@@ -14,7 +14,7 @@ use wavescope_core::{
     ProgramSink, Service, Subscription, record_stream,
 };
 use wavescope_counting::{Choice, CounterConfig, Delivery, DispatchCounting, PoolSize, Setup};
-use wavescope_hsa_intercept::{Device, Engine, Error, QueueHandle, Signal, SignalKind, Wait};
+use wavescope_hsa_intercept::{Device, Engine, Error, QueueHandle, Signal, SignalKind};
 
 /// Dispatches of a batch.
 pub(crate) const BATCH: usize = 64;
@@ -56,12 +56,13 @@ impl Device for Signals {
         value(signal).store(new, Ordering::Release);
     }
 
-    fn wait_any(&self, waits: &[Wait], timeout: Duration) {
-        let deadline = std::time::Instant::now() + timeout;
-        while waits.iter().all(|wait| !wait.until.holds(self.load(wait.signal))) {
-            if std::time::Instant::now() > deadline {
-                return;
-            }
+    fn subtract(&self, signal: Signal, by: i64) {
+        value(signal).fetch_sub(by, Ordering::AcqRel);
+    }
+
+    fn wait_below(&self, signal: Signal, below: i64, limit: Duration) {
+        let deadline = std::time::Instant::now() + limit;
+        while self.load(signal) >= below && std::time::Instant::now() < deadline {
             std::thread::yield_now();
         }
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use wavescope_core::ContextId;
 use wavescope_counting::{Choice, CounterConfig, DispatchCounting, Error, PoolSize};
+use wavescope_hsa_intercept::Technique;
 use wavescope_workload::Launch;
 
 use crate::rig::*;
@@ -106,7 +107,7 @@ on_both_faces! {
 #[test]
 fn a_callback_may_stop_its_context() {
     static COUNTING: OnceLock<DispatchCounting> = OnceLock::new();
-    let rig = Rig::in_process("gfx942");
+    let rig = Rig::in_process("gfx942", Technique::Doorbell);
     let config = rig.config(0, &["SQ_WAVES"], PoolSize(4));
     let (counting, records) = rig.counting(1, &[0], move |_| {
         let stopped = COUNTING.get().map(|counting| counting.stop(LIMIT));
@@ -132,7 +133,7 @@ fn refusal(rig: &Rig, names: &[&str]) -> String {
 // Field reports G23 and G41: refused when configured, with the block, what was asked and what there is; names are checked.
 #[test]
 fn impossible_configurations_are_refused_with_reasons() {
-    let rig = Rig::in_process("gfx942");
+    let rig = Rig::in_process("gfx942", Technique::Doorbell);
     let sq = [
         "SQ_WAVES",
         "SQ_BUSY_CYCLES",
@@ -159,7 +160,7 @@ fn impossible_configurations_are_refused_with_reasons() {
 // Eight of a block fit, in any order and also if some are named twice.
 #[test]
 fn a_full_block_is_accepted() {
-    let rig = Rig::in_process("gfx942");
+    let rig = Rig::in_process("gfx942", Technique::Doorbell);
     let names = ["SQ_WAVES", "SQ_INSTS_VALU", "SQ_WAVES", "SQ_BUSY_CYCLES"];
     let config = rig.config(0, &names, PoolSize(1));
     assert_eq!(config.counters().len(), 3);

@@ -5,4 +5,6 @@ mod counters;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod queues;
+#[cfg(test)]
 mod rig;

@@ -12,7 +12,7 @@ use wavescope_core::{
     record_stream,
 };
 use wavescope_counting::{Choice, CounterConfig, Delivery, DispatchCounting, PoolSize, Setup};
-use wavescope_hsa_intercept::{Interceptor, Options, ProgramMemory};
+use wavescope_hsa_intercept::{Interceptor, Options, ProgramMemory, Technique};
 use wavescope_on_rocr::{Gpus, Place, Profile, rerun, runtime_table};
 use wavescope_software_gpu::face::{self, SoftwareRuntime};
 use wavescope_workload::{Application, Batch, Gpu, Kernel, Launch, Module, Queue, kernels};
@@ -27,12 +27,13 @@ pub(crate) struct Rig {
     pub(crate) application: Application,
     pub(crate) interceptor: Arc<Interceptor>,
     pub(crate) claims: Arc<ClaimTable>,
+    pub(crate) table: *mut HsaApiTable,
     topology: Topology,
     _runtime: Option<SoftwareRuntime>,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Defines tests that hold on both faces, on a machine like `gfx942` or `gfx942-x2`.
+/// Defines tests that hold on both faces and with both techniques, on a machine like `gfx942` or `gfx942-x2`.
 macro_rules! on_both_faces {
     ($($(#[$doc:meta])* fn $name:ident($rig:ident on $machine:literal) $body:block)*) => { $(
         $(#[$doc])*
@@ -42,58 +43,97 @@ macro_rules! on_both_faces {
             fn check($rig: &Rig) $body
 
             #[test]
-            fn in_process() {
-                check(&Rig::in_process($machine));
+            fn in_process_runtime() {
+                check(&Rig::in_process($machine, Technique::Runtime));
             }
 
             #[test]
-            fn on_rocr() {
-                Rig::on_rocr(module_path!(), $machine, check);
+            fn in_process_doorbell() {
+                check(&Rig::in_process($machine, Technique::Doorbell));
+            }
+
+            #[test]
+            fn on_rocr_runtime() {
+                Rig::on_rocr(module_path!(), "on_rocr_runtime", $machine, Technique::Runtime, check);
+            }
+
+            #[test]
+            fn on_rocr_doorbell() {
+                Rig::on_rocr(module_path!(), "on_rocr_doorbell", $machine, Technique::Doorbell, check);
             }
         }
     )* };
 }
 
-pub(crate) use on_both_faces;
+/// The same for what only holds with queue fronts.
+macro_rules! with_fronts {
+    ($($(#[$doc:meta])* fn $name:ident($rig:ident on $machine:literal) $body:block)*) => { $(
+        $(#[$doc])*
+        mod $name {
+            use super::*;
+
+            fn check($rig: &Rig) $body
+
+            #[test]
+            fn in_process() {
+                check(&Rig::in_process($machine, Technique::Doorbell));
+            }
+
+            #[test]
+            fn on_rocr() {
+                Rig::on_rocr(module_path!(), "on_rocr", $machine, Technique::Doorbell, check);
+            }
+        }
+    )* };
+}
+
+pub(crate) use {on_both_faces, with_fronts};
 
 impl Rig {
     /// On the runtime in this process.
-    pub(crate) fn in_process(machine: &str) -> Self {
+    pub(crate) fn in_process(machine: &str, technique: Technique) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let (target, gpus) = machine.split_once("-x").unwrap_or((machine, "1"));
         let options = face::Options::preset(target.parse().unwrap(), gpus.parse().unwrap());
         let runtime = SoftwareRuntime::start(options).unwrap();
         let topology = runtime.topology().clone();
-        Self::new(runtime.table(), topology, Some(runtime), turn)
+        Self::new(runtime.table(), topology, technique, Some(runtime), turn)
     }
 
-    /// Runs `check` on the real runtime, in a process of its own; `module` is that of the test `on_rocr`.
-    pub(crate) fn on_rocr(module: &str, machine: &str, check: impl FnOnce(&Self)) {
+    /// Runs `check` on the real runtime, in a process of its own, which runs `test` in `module`.
+    pub(crate) fn on_rocr(
+        module: &str,
+        test: &str,
+        machine: &str,
+        technique: Technique,
+        check: impl FnOnce(&Self),
+    ) {
         let inside = module.split_once("::").map_or(module, |(_, inside)| inside);
         let gpus: Gpus = machine.parse().unwrap();
-        if rerun(&format!("{inside}::on_rocr"), Profile::Libs, &gpus).unwrap() == Place::OnRuntime {
+        if rerun(&format!("{inside}::{test}"), Profile::Libs, &gpus).unwrap() == Place::OnRuntime {
             let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
             let topology = Topology::read(&gpus.folder().unwrap()).unwrap();
             let table = runtime_table().unwrap().cast_mut();
-            check(&Self::new(table, topology, None, turn));
+            check(&Self::new(table, topology, technique, None, turn));
         }
     }
 
     fn new(
         table: *mut HsaApiTable,
         topology: Topology,
+        technique: Technique,
         runtime: Option<SoftwareRuntime>,
         turn: MutexGuard<'static, ()>,
     ) -> Self {
+        let options = Options { technique: Some(technique), ..Options::default() };
         // SAFETY: the runtime's own table; nobody else uses it yet.
-        let interceptor =
-            unsafe { Interceptor::install(table, Some(&topology), Options::default()) }.unwrap();
+        let interceptor = unsafe { Interceptor::install(table, Some(&topology), options) }.unwrap();
         // SAFETY: the same table, with entries that were replaced for good.
         let application = unsafe { Application::open(table) }.unwrap();
         let load = |gpu: &Gpu| application.load(gpu, kernels::vectors(gpu.target()).unwrap()).unwrap();
         let modules = application.gpus().iter().map(load).collect();
         let claims = Arc::new(ClaimTable::new());
-        Self { modules, application, interceptor, claims, topology, _runtime: runtime, _turn: turn }
+        Self { modules, application, interceptor, claims, table, topology, _runtime: runtime, _turn: turn }
     }
 
     pub(crate) fn agent(&self, index: usize) -> &Agent {

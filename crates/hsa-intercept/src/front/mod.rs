@@ -135,6 +135,16 @@ impl Front {
         self.pump()
     }
 
+    /// The value that the doorbell's signal has. Returns whether that is news.
+    pub(crate) fn hear(&self, value: i64) -> bool {
+        let Ok(value) = u64::try_from(value) else { return false };
+        let news = value >= self.rung.load(Ordering::SeqCst);
+        if news {
+            self.ring(value);
+        }
+        news
+    }
+
     /// Whether the hardware ring was full when somebody read last.
     pub(crate) fn is_stalled(&self) -> bool {
         self.stalled.load(Ordering::Acquire)

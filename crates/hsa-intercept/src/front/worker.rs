@@ -1,8 +1,9 @@
 //! The thread of the fronts: goes on where a hardware ring was full, and hears doorbells that a device rang.
 //!
-//! It sleeps until a doorbell's signal changes (a store through the table does not touch it, so this is a device, or an
-//! application that writes the signal itself) or the control signal says that a front stalled or came or went. While
-//! a front is stalled it looks again after a pause that grows to a millisecond.
+//! A store through the table reaches the front at once and leaves the doorbell's signal alone. A device, or an application
+//! that writes the signal itself, changes its value, and nothing can be waited for that covers many signals (see
+//! [`Device::wait_below`]). So the worker dozes on its control signal and looks at all doorbells now and then: after a
+//! millisecond while devices ring, and at ever longer intervals while none does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +11,16 @@ use std::time::Duration;
 use wavescope_core::sync::Mutex;
 use wavescope_core::sync::thread::{self, JoinHandle};
 
-use super::SharedFront;
 use super::registry::Registry;
 use crate::Error;
-use crate::device::{Device, Signal, SignalKind, Until, Wait};
+use crate::device::{Device, Signal, SignalKind};
 use crate::thread_mark;
 
 const SHORTEST_PAUSE: Duration = Duration::from_micros(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-/// A second line of defence against a lost interrupt.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Between two looks at the doorbells.
+const SHORTEST_DOZE: Duration = Duration::from_millis(1);
+const LONGEST_DOZE: Duration = Duration::from_millis(50);
 
 /// What a doorbell's signal holds as long as nobody wrote it: below every index.
 pub(crate) const SILENT: i64 = -1;
@@ -92,41 +93,54 @@ impl Worker {
 
     fn run(&self, control: Signal) {
         let mut pause = SHORTEST_PAUSE;
+        let mut doze = SHORTEST_DOZE;
         loop {
             // Before looking, so that news which come while it looks wake it again.
             self.device.store(control, 1);
             if self.state.lock().stop {
                 return;
             }
-            // Held while their signals are waited for.
-            let fronts = self.registry.fronts();
-            let mut waits = vec![Wait { signal: control, until: Until::Below(1) }];
-            if self.look(&fronts, &mut waits) {
-                thread::sleep(pause);
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            } else {
-                pause = SHORTEST_PAUSE;
-                self.device.wait_any(&waits, LONGEST_WAIT);
+            match self.look() {
+                Seen::Stalled => {
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    continue;
+                }
+                Seen::Rung => doze = SHORTEST_DOZE,
+                Seen::Nothing => doze = (doze * 2).min(LONGEST_DOZE),
             }
+            pause = SHORTEST_PAUSE;
+            self.device.wait_below(control, 1, doze);
         }
     }
 
-    /// Hears every doorbell, goes on where something stalled. Returns whether something still is.
-    fn look(&self, fronts: &[SharedFront], waits: &mut Vec<Wait>) -> bool {
-        let mut stalled = false;
-        for front in fronts {
-            let signal = front.doorbell();
-            let value = self.device.load(signal);
-            if value > SILENT {
-                front.ring(value.cast_unsigned());
-            } else if front.is_stalled() {
+    /// Hears every doorbell, goes on where something stalled.
+    fn look(&self) -> Seen {
+        let mut seen = Seen::Nothing;
+        for front in self.registry.fronts() {
+            let rung = front.hear(self.device.load(front.doorbell()));
+            if front.is_stalled() {
                 front.pump();
             }
-            waits.push(Wait { signal, until: Until::AtLeast(value + 1) });
-            stalled |= front.is_stalled();
+            if front.is_stalled() {
+                return Seen::Stalled;
+            }
+            if rung {
+                seen = Seen::Rung;
+            }
         }
-        stalled
+        seen
     }
+}
+
+/// What a look at the fronts found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// A device rang.
+    Rung,
+    /// A hardware ring is still full.
+    Stalled,
 }
 
 impl std::fmt::Debug for Worker {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wavescope_core::sync::{Condvar, Mutex};
 use wavescope_core::{AgentId, AqlPacket, DispatchTimes, PacketType};
-use wavescope_hsa_intercept::{Device, Error, Signal, SignalKind, Wait};
+use wavescope_hsa_intercept::{Device, Error, Signal, SignalKind};
 
 /// Signals by handle, and rings by number.
 #[derive(Default)]
@@ -68,12 +68,13 @@ impl Device for Gpu {
         self.changed.notify_all();
     }
 
-    fn wait_any(&self, waits: &[Wait], _timeout: Duration) {
+    fn subtract(&self, signal: Signal, by: i64) {
+        self.add(signal.0, -by);
+    }
+
+    fn wait_below(&self, signal: Signal, below: i64, _limit: Duration) {
         let mut signals = self.signals.lock();
-        let pending = |signals: &BTreeMap<u64, i64>, wait: &Wait| {
-            !wait.until.holds(*signals.get(&wait.signal.0).expect("a signal is read after its end"))
-        };
-        while waits.iter().all(|wait| pending(&signals, wait)) {
+        while *signals.get(&signal.0).expect("a signal is read after its end") >= below {
             signals = self.changed.wait(signals);
         }
     }

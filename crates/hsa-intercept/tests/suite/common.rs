@@ -8,7 +8,7 @@ use wavescope_core::{
     AgentId, Answer, AqlPacket, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, DispatchTimes, Fence,
     Grant, LossReason, Outcome, PacketHeader, PacketType, ProgramSink, Service, Subscription, Token,
 };
-use wavescope_hsa_intercept::{Device, Engine, Error, QueueHandle, Signal, SignalKind, Wait};
+use wavescope_hsa_intercept::{Device, Engine, Error, QueueHandle, Signal, SignalKind};
 
 pub(crate) const AGENT: AgentId = AgentId(0);
 pub(crate) const OTHER_AGENT: AgentId = AgentId(1);
@@ -113,12 +113,14 @@ impl Device for FakeDevice {
         self.changed.notify_all();
     }
 
-    fn wait_any(&self, waits: &[Wait], timeout: Duration) {
+    fn subtract(&self, signal: Signal, by: i64) {
+        self.add(signal.0, -by);
+    }
+
+    fn wait_below(&self, signal: Signal, below: i64, limit: Duration) {
         let signals = self.signals.lock().unwrap();
-        let pending = |signals: &mut Signals| {
-            waits.iter().all(|wait| !wait.until.holds(signals.values[&wait.signal.0]))
-        };
-        drop(self.changed.wait_timeout_while(signals, timeout, pending).unwrap());
+        let pending = |signals: &mut Signals| signals.values[&signal.0] >= below;
+        drop(self.changed.wait_timeout_while(signals, limit, pending).unwrap());
     }
 
     fn dispatch_times(&self, _agent: AgentId, signal: Signal) -> Option<DispatchTimes> {

@@ -53,7 +53,8 @@ fn agent_outside_the_set_sees_identical_packets_and_no_signal() {
     assert!(service.dispatched().is_empty());
 }
 
-// Order: start, kernel, forward, read, stop; BARRIER on kernel, read and stop (field report G04).
+// Order: start, kernel, forward, read, stop; BARRIER on kernel, read and stop (field report G04). The bell behind the batch
+// wakes the reaper.
 #[test]
 fn counted_kernel_stands_between_start_and_forward_read_stop() {
     let device = FakeDevice::new();
@@ -66,6 +67,7 @@ fn counted_kernel_stands_between_start_and_forward_read_stop() {
     let ring = queue.submit(&[kernel(7, app)]);
     let carrier = ring[1].completion_signal();
     let counter = ring[4].completion_signal();
+    let bell = ring[5].completion_signal();
     assert_eq!(
         ring,
         [
@@ -74,8 +76,10 @@ fn counted_kernel_stands_between_start_and_forward_read_stop() {
             our_barrier(0, app),
             vendor(READ, true),
             completing(vendor(STOP, true), counter),
+            our_barrier(0, bell),
         ]
     );
+    assert!(bell != 0 && ![app, carrier, counter].contains(&bell));
     assert!(carrier != 0 && carrier != app && counter != 0 && counter != app && counter != carrier);
     assert_eq!(device.value(carrier), 1, "the carrier begins at 1");
 
@@ -83,7 +87,14 @@ fn counted_kernel_stands_between_start_and_forward_read_stop() {
     assert_eq!(device.value(app), 0, "the application's signal falls once");
     assert_eq!(
         *queue.ran.lock().unwrap(),
-        [Ran::Vendor(START), Ran::Kernel(7), Ran::Barrier, Ran::Vendor(READ), Ran::Vendor(STOP)]
+        [
+            Ran::Vendor(START),
+            Ran::Kernel(7),
+            Ran::Barrier,
+            Ran::Vendor(READ),
+            Ran::Vendor(STOP),
+            Ran::Barrier
+        ]
     );
 }
 
@@ -94,7 +105,7 @@ fn no_signal_is_made_up_for_an_application_that_gave_none() {
     let queue = FakeQueue::new(&engine, &device, AGENT);
     engine.subscribe(FakeService::new(|_| Plan::Count).subscription(&[], true)).unwrap();
     let ring = queue.submit(&[kernel(7, 0)]);
-    assert_eq!(ring.len(), 4);
+    assert_eq!(ring.len(), 5);
     assert_eq!(ring[2], vendor(READ, true));
 }
 
@@ -111,8 +122,8 @@ fn programs_of_two_services_nest() {
     engine.subscribe(counting.subscription(&[AGENT], true)).unwrap();
     let ring = queue.submit(&[kernel(7, 0)]);
     let marks: Vec<u32> = ring.iter().map(|packet| packet.0[4]).collect();
-    assert_eq!(marks, [START, START, 1, READ, STOP, READ, STOP], "the kernel's dword 4 is its grid's y");
-    let signals: Vec<bool> = ring[3..].iter().map(|packet| packet.completion_signal() != 0).collect();
+    assert_eq!(marks, [START, START, 1, READ, STOP, READ, STOP, 0], "the kernel's dword 4 is its grid's y");
+    let signals: Vec<bool> = ring[3..7].iter().map(|packet| packet.completion_signal() != 0).collect();
     assert_eq!(signals, [false, false, false, true], "only the last packet retires");
     run_all(&[&queue]);
     queue.handle.wait_empty(Duration::from_secs(5));
@@ -128,13 +139,13 @@ fn declined_kernels_of_a_serialized_agent_get_the_barrier_bit_and_one_end() {
     let app = device.app_signal(1);
     let ring = queue.submit(&[kernel(1, app), kernel(2, app)]);
     let counter = ring[2].completion_signal();
-    let ends = our_barrier(0, counter);
-    assert_eq!(ring, [with_barrier(kernel(1, app)), with_barrier(kernel(2, app)), ends]);
+    let (ends, bell) = (our_barrier(0, counter), our_barrier(0, ring[3].completion_signal()));
+    assert_eq!(ring, [with_barrier(kernel(1, app)), with_barrier(kernel(2, app)), ends, bell]);
 
     let ring = queue.submit(&[kernel(3, app), kernel(4, 0)]);
     assert_eq!(
         ring,
-        [with_barrier(kernel(3, app)), completing(with_barrier(kernel(4, 0)), counter)],
+        [with_barrier(kernel(3, app)), completing(with_barrier(kernel(4, 0)), counter), bell],
         "a kernel without a signal retires itself"
     );
 }
@@ -181,6 +192,7 @@ fn start_behind_a_declined_kernel_gets_the_barrier_bit() {
             (kernel, true),
             (vendor, true),
             (vendor, true),
+            (PacketType::BARRIER_AND, true),
         ]
     );
 }
@@ -193,13 +205,15 @@ fn application_barrier_gets_an_announcement_and_a_gate_behind_it() {
     engine.subscribe(FakeService::new(|_| Plan::Count).subscription(&[AGENT], true)).unwrap();
     let app = device.app_signal(1);
     let ring = queue.submit(&[app_barrier(app), kernel(1, 0)]);
-    let counter = ring[6].completion_signal();
-    let gate = ring[2].completion_signal();
+    let counter = ring[7].completion_signal();
+    let bell = ring[8].completion_signal();
+    let gate = ring[3].completion_signal();
     assert_eq!(ring[0], app_barrier(app), "packets of the application keep their place");
     assert_eq!(ring[1], our_barrier(0, counter));
-    assert_eq!(ring[2], our_barrier(gate, gate));
-    assert_eq!(ring[3], vendor(START, false), "ordered by the gate");
-    assert_eq!(ring.len(), 7);
+    assert_eq!(ring[2], our_barrier(0, bell), "the announcement is heard before the queue waits");
+    assert_eq!(ring[3], our_barrier(gate, gate));
+    assert_eq!(ring[4], vendor(START, false), "ordered by the gate");
+    assert_eq!(ring.len(), 9);
     assert_eq!(device.value(gate), 1, "closed");
 }
 

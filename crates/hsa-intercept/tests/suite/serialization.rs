@@ -60,7 +60,7 @@ fn other_agents_are_not_serialized_with_it() {
     engine.subscribe(FakeService::new(|_| Plan::Count).subscription(&[], true)).unwrap();
     a.submit(&[kernel(1, 0)]);
     b.submit(&[kernel(2, 0)]);
-    assert_eq!(b.run(), 4);
+    assert_eq!(b.run(), 5);
 }
 
 // A batch longer than the pool of programs waits on the GPU, never in the hook, and loses nothing.
@@ -169,4 +169,24 @@ fn two_agents_driven_by_two_threads_finish() {
     });
     engine.drain(id, LIMIT).unwrap();
     assert_eq!(service.retired(), 20_000 - 20_000 / 3);
+}
+
+// A service may read its last dispatch after it unsubscribed; what waits for that grant must go on.
+#[test]
+fn a_grant_returned_after_unsubscribing_still_lets_the_agent_go_on() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    let queue = FakeQueue::new(&engine, &device, AGENT);
+    let service = FakeService::new(|_| Plan::CountAndHold);
+    let id = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
+    queue.submit(&[kernel(1, 0)]);
+    run_all(&[&queue]);
+    engine.quiesce(id).unwrap();
+    engine.drain(id, LIMIT).unwrap();
+    engine.unsubscribe(id).unwrap();
+    let next = engine.subscribe(FakeService::new(|_| Plan::Decline).subscription(&[AGENT], true)).unwrap();
+    queue.submit(&[kernel(2, 0)]);
+    engine.return_grant(id, Token { index: 1, generation: 0 });
+    run_all(&[&queue]);
+    engine.drain(next, LIMIT).unwrap();
 }

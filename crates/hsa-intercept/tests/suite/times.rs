@@ -76,7 +76,7 @@ fn answers_outlast_the_subscription_until_every_signal_was_used_again() {
     engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
     assert_eq!(
         queue.submit(&[kernel(10, 0)]).len(),
-        6,
-        "announcement and gate: unseen kernels may still run"
+        8,
+        "announcement, bell, gate: unseen kernels may still run"
     );
 }

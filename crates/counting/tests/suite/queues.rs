@@ -1,0 +1,308 @@
+//! What applications do to queues, with every dispatch counted: nothing hangs, nothing is lost, nothing runs twice.
+
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use hsa_sys::{CoreApiTable, amd_queue_v2_t, amd_signal_t};
+use wavescope_core::{AqlPacket, DispatchCounters, Fence, PacketHeader, PacketType, Records};
+use wavescope_counting::{DispatchCounting, PoolSize};
+use wavescope_hsa_intercept::Technique;
+use wavescope_workload::{Batch, Dependency, Launch, Queue};
+
+use crate::rig::*;
+
+fn launch(rig: &Rig, waves: u32) -> Launch {
+    Launch::new(rig.kernel(0, "empty"), [64 * waves, 1, 1], [64, 1, 1])
+}
+
+fn start(rig: &Rig, pool: u32) -> (DispatchCounting, Records<DispatchCounters>) {
+    let config = rig.config(0, &["SQ_WAVES"], PoolSize(pool));
+    let (counting, records) = rig.counting(1, &[0], always(config));
+    counting.start().unwrap();
+    (counting, records)
+}
+
+/// Takes all records, each of them right; returns the waves of each dispatch.
+fn all(records: &Records<DispatchCounters>) -> Vec<u32> {
+    let mut waves = Vec::new();
+    while let Some(counted) = records.try_recv() {
+        let expected = counted.dispatch.grid[0] / 64;
+        assert_eq!(total(&counted, "SQ_WAVES"), f64::from(expected));
+        waves.push(expected);
+    }
+    waves
+}
+
+fn core(rig: &Rig) -> &CoreApiTable {
+    // SAFETY: the runtime's table lives as long as the rig.
+    let table = unsafe { &*rig.table };
+    // SAFETY: likewise.
+    unsafe { &*table.core_ }
+}
+
+/// A dispatch packet of the kernel that a launch would name, for tests that write rings themselves.
+fn packet(rig: &Rig, waves: u32, completion: u64) -> AqlPacket {
+    let mut packet = AqlPacket([0; 16]);
+    packet.set_header(PacketHeader::new(PacketType::KERNEL_DISPATCH, false, Fence::System, Fence::System));
+    packet.0[0] |= 1 << 16;
+    packet.0[1] = 64 | 1 << 16;
+    packet.0[2] = 1;
+    (packet.0[3], packet.0[4], packet.0[5]) = (64 * waves, 1, 1);
+    let object = rig.kernel(0, "empty").object;
+    (packet.0[8], packet.0[9]) = (object as u32, (object >> 32) as u32);
+    packet.set_completion_signal(completion);
+    packet
+}
+
+/// Writes a slot as an application does: the body, then the header with release order.
+fn write(queue: &Queue, index: u64, packet: &AqlPacket) {
+    // SAFETY: the queue lives; its base address is a ring of `capacity` packets.
+    let base = unsafe { (*queue.raw()).base_address }.cast::<AqlPacket>();
+    let slot = base.wrapping_add((index % u64::from(queue.capacity())) as usize);
+    let mut invalid = *packet;
+    invalid.set_header(PacketHeader::new(PacketType::INVALID, false, Fence::None, Fence::None));
+    // SAFETY: the slot was reserved by the caller.
+    unsafe { slot.write(invalid) };
+    // SAFETY: aligned, in the ring, and everybody accesses the header atomically.
+    let header = unsafe { AtomicU16::from_ptr(slot.cast()) };
+    header.store(packet.header().0, Ordering::Release);
+}
+
+fn ring(rig: &Rig, queue: &Queue, index: u64) {
+    let store = core(rig).hsa_signal_store_screlease_fn.unwrap();
+    // SAFETY: the queue lives, and so does its doorbell.
+    let doorbell = unsafe { (*queue.raw()).doorbell_signal };
+    // SAFETY: likewise.
+    unsafe { store(doorbell, index.cast_signed()) };
+}
+
+fn reserve(rig: &Rig, queue: &Queue, count: u64) -> u64 {
+    let add = core(rig).hsa_queue_add_write_index_scacq_screl_fn.unwrap();
+    // SAFETY: the queue lives.
+    unsafe { add(queue.raw(), count) }
+}
+
+on_both_faces! {
+    /// Queue A {barrier on S, kernel}, then queue B {kernel completing S}: legal, and must end.
+    fn a_queue_behind_a_barrier_does_not_hold_the_agent(rig on "gfx942") {
+        let (counting, records) = start(rig, 2);
+        let (a, b) = (rig.queue(0), rig.queue(0));
+        let signal = rig.application.signal(1).unwrap();
+        let mut first = batch((1..=5).map(|waves| launch(rig, waves)));
+        first.barrier(Dependency::All, &[&signal], None);
+        for waves in 6..=10 {
+            first.launch(launch(rig, waves));
+        }
+        let mut second = Batch::new().own_signals();
+        for waves in 11..=15 {
+            second.launch(launch(rig, waves));
+        }
+        second.barrier(Dependency::All, &[], Some(&signal));
+        let first = a.submit(&first).unwrap();
+        b.submit(&second).unwrap().wait(LIMIT).unwrap();
+        first.wait(LIMIT).unwrap();
+        counting.stop(LIMIT).unwrap();
+        let mut waves = all(&records);
+        waves.sort_unstable();
+        assert_eq!(waves, (1..=15).collect::<Vec<_>>());
+    }
+
+    /// Eight producers reserve slots and fill them in any order; doorbells come in any order too.
+    fn producers_that_fill_slots_out_of_order_lose_nothing(rig on "gfx942") {
+        const PRODUCERS: u32 = 8;
+        const EACH: u32 = 200;
+        let (counting, records) = start(rig, 8);
+        let queue = rig.application.queue(rig.gpu(0), 64).unwrap();
+        let done = rig.application.signal(i64::from(PRODUCERS * EACH)).unwrap();
+        let load = core(rig).hsa_queue_load_read_index_scacquire_fn.unwrap();
+        std::thread::scope(|scope| {
+            // A small ring: with more than 256 packets around its end, ROCr's intercept queue writes past a buffer.
+            for producer in 0..PRODUCERS {
+                let (queue, done) = (&queue, done.handle().handle);
+                let rig = Shared(rig);
+                scope.spawn(move || {
+                    for n in 0..EACH {
+                        let first = reserve(rig.get(), queue, 2);
+                        // SAFETY: the queue lives.
+                        while first + 2 > unsafe { load(queue.raw()) } + u64::from(queue.capacity()) {
+                            std::thread::yield_now();
+                        }
+                        let barrier = our_barrier();
+                        let kernel = packet(rig.get(), 1 + (producer * EACH + n) % 50, done);
+                        // The second slot first, sometimes rung before the first is written.
+                        write(queue, first + 1, &barrier);
+                        if n % 3 == 0 {
+                            ring(rig.get(), queue, first + 1);
+                        }
+                        write(queue, first, &kernel);
+                        ring(rig.get(), queue, if n % 3 == 0 { first } else { first + 1 });
+                    }
+                });
+            }
+        });
+        done.wait_below(1, LIMIT).unwrap();
+        counting.stop(LIMIT).unwrap();
+        assert_eq!(all(&records).len(), (PRODUCERS * EACH) as usize);
+    }
+
+    /// Queues are created and destroyed while others run; what was counted is right.
+    fn queues_that_come_and_go_lose_nothing(rig on "gfx942") {
+        let (counting, records) = start(rig, 4); if std::env::var_os("H_NO").is_some() { counting.stop(LIMIT).unwrap(); }
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let rig = Shared(rig);
+                scope.spawn(move || {
+                    for round in 1..=20u32 {
+                        let queue = rig.get().application.queue(rig.get().gpu(0), 64).unwrap();
+                        let launches = (0..5).map(|_| launch(rig.get(), round));
+                        queue.submit(&batch(launches)).unwrap().wait(LIMIT).unwrap();
+                    }
+                });
+            }
+        });
+        counting.stop(LIMIT).unwrap();
+        assert_eq!(all(&records).len(), 3 * 20 * 5);
+    }
+
+    /// Interception switched on and off under load: each dispatch runs once, none outside a window is recorded.
+    fn toggling_under_load_records_each_dispatch_at_most_once(rig on "gfx942") {
+        let config = rig.config(0, &["SQ_WAVES"], PoolSize(8));
+        let (counting, records) = rig.counting(1, &[0], always(config));
+        let started = Instant::now();
+        let executed = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let rig = Shared(rig);
+                let executed = &executed;
+                scope.spawn(move || {
+                    let queue = rig.get().queue(0);
+                    while started.elapsed().as_millis() < 1500 {
+                        let launches = (0..10).map(|_| launch(rig.get(), 7));
+                        queue.submit(&batch(launches)).unwrap().wait(LIMIT).unwrap();
+                        executed.fetch_add(10, Ordering::Relaxed);
+                    }
+                });
+            }
+            while started.elapsed().as_millis() < 1400 {
+                counting.start().unwrap();
+                std::thread::yield_now();
+                counting.stop(LIMIT).unwrap();
+            }
+        });
+        let summary = counting.summary();
+        let mut seen = std::collections::HashSet::new();
+        let mut delivered = 0;
+        while let Some(counted) = records.try_recv() {
+            assert_eq!(total(&counted, "SQ_WAVES"), 7.0);
+            assert!(seen.insert(counted.dispatch.id), "recorded twice");
+            delivered += 1;
+        }
+        assert_eq!((delivered, summary.lost, summary.skipped), (summary.counted, 0, 0));
+        assert!(delivered > 0 && delivered <= u64::from(executed.load(Ordering::Relaxed)));
+    }
+}
+
+with_fronts! {
+    /// A batch that fills a ring of 16,384 packets, with 8 programs.
+    fn a_full_ring_of_16384_packets_is_counted_completely(rig on "gfx942") {
+        let (counting, records) = start(rig, 8);
+        let queue = rig.application.queue(rig.gpu(0), 16_384).unwrap();
+        let mut batch = Batch::new();
+        for n in 0..16_384u32 {
+            batch.launch(launch(rig, 1 + n % 7));
+        }
+        for _ in 0..2 {
+            queue.submit(&batch).unwrap().wait(LIMIT).unwrap();
+        }
+        counting.stop(LIMIT).unwrap();
+        let expected: Vec<_> = (0..2).flat_map(|_| (0..16_384).map(|n| 1 + n % 7)).collect();
+        assert_eq!(all(&records), expected);
+    }
+
+    /// The ring is full behind a barrier on a signal that the same thread sets next: the doorbell must not wait.
+    fn a_ring_filled_behind_a_barrier_of_the_same_thread_is_counted(rig on "gfx942") {
+        let (counting, records) = start(rig, 4);
+        let queue = rig.application.queue(rig.gpu(0), 1024).unwrap();
+        let signal = rig.application.signal(1).unwrap();
+        let mut full = Batch::new();
+        full.barrier(Dependency::All, &[&signal], None);
+        for n in 1..1024u32 {
+            full.launch(launch(rig, 1 + n % 5));
+        }
+        let submission = queue.submit(&full).unwrap();
+        signal.store(0).unwrap();
+        submission.wait(LIMIT).unwrap();
+        counting.stop(LIMIT).unwrap();
+        assert_eq!(all(&records).len(), 1023);
+    }
+
+    /// An application that moves `write_dispatch_id` inside `amd_queue_t` itself, and reads its read index there.
+    fn indices_may_be_moved_in_the_queue_itself(rig on "gfx942") {
+        let (counting, records) = start(rig, 4);
+        let queue = rig.application.queue(rig.gpu(0), 64).unwrap();
+        let done = rig.application.signal(500).unwrap();
+        let word = |offset| {
+            let word = queue.raw().cast::<u8>().wrapping_add(offset).cast::<u64>();
+            // SAFETY: the handle is the head of an `amd_queue_v2_t`, whose index words are accessed atomically.
+            unsafe { AtomicU64::from_ptr(word) }
+        };
+        let write_index = word(offset_of!(amd_queue_v2_t, write_dispatch_id));
+        let read_index = word(offset_of!(amd_queue_v2_t, read_dispatch_id));
+        for n in 0..500 {
+            let index = write_index.fetch_add(1, Ordering::AcqRel);
+            while index >= read_index.load(Ordering::Acquire) + 64 {
+                std::thread::yield_now();
+            }
+            write(&queue, index, &packet(rig, 1 + n % 9, done.handle().handle));
+            ring(rig, &queue, index);
+        }
+        done.wait_below(1, LIMIT).unwrap();
+        counting.stop(LIMIT).unwrap();
+        assert_eq!(all(&records).len(), 500);
+    }
+
+    /// A device rings by writing the doorbell signal's value; nobody on the host calls anything.
+    fn a_doorbell_rung_by_a_device_is_heard(rig on "gfx942") {
+        let (counting, records) = start(rig, 4);
+        let queue = rig.application.queue(rig.gpu(0), 64).unwrap();
+        for n in 0..20u32 {
+            let done = rig.application.signal(1).unwrap();
+            let index = reserve(rig, &queue, 1);
+            write(&queue, index, &packet(rig, 1 + n, done.handle().handle));
+            device_store(&queue, index.cast_signed());
+            done.wait_below(1, LIMIT).unwrap();
+        }
+        counting.stop(LIMIT).unwrap();
+        assert_eq!(all(&records), (1..=20).collect::<Vec<_>>());
+    }
+}
+
+/// What a device does to ring: a plain store to the signal's value.
+fn device_store(queue: &Queue, value: i64) {
+    // SAFETY: the queue lives.
+    let doorbell = unsafe { (*queue.raw()).doorbell_signal };
+    let address = doorbell.handle as usize + offset_of!(amd_signal_t, value);
+    // SAFETY: a signal's handle is its address, and the value is accessed atomically.
+    let word = unsafe { AtomicI64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) };
+    word.store(value, Ordering::Release);
+}
+
+fn our_barrier() -> AqlPacket {
+    let mut packet = AqlPacket([0; 16]);
+    packet.set_header(PacketHeader::new(PacketType::BARRIER_AND, false, Fence::None, Fence::None));
+    packet
+}
+
+/// The rig, lent to threads: they only use its thread-safe parts.
+#[derive(Clone, Copy)]
+struct Shared<'a>(&'a Rig);
+
+// SAFETY: application, queues and interception are thread-safe; the table is only read.
+unsafe impl Send for Shared<'_> {}
+
+impl Shared<'_> {
+    fn get(&self) -> &Rig {
+        self.0
+    }
+}
