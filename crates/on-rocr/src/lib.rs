@@ -27,6 +27,6 @@ mod table;
 pub use error::Error;
 pub use gpus::Gpus;
 pub use machine::Machine;
-pub use rerun::{Place, not_run, rerun};
+pub use rerun::{Place, not_run, rerun, rerun_with};
 pub use sysroot::{Profile, Sysroot};
 pub use table::runtime_table;

@@ -37,8 +37,11 @@ pub fn rerun(name: &str, profile: Profile, gpus: &Gpus) -> Result<Place, Error> 
     rerun_with(name, profile, gpus, |_| {})
 }
 
-/// As [`rerun`], with a word in how the process is started (variables of its environment).
-fn rerun_with(
+/// As [`rerun()`], with a word in how the process is started: variables of its environment.
+///
+/// # Errors
+/// As [`rerun()`].
+pub fn rerun_with(
     name: &str,
     profile: Profile,
     gpus: &Gpus,

@@ -1,7 +1,7 @@
 //! Watches the doorbells of queues that have nothing to do.
 //!
 //! A consumer that finds its queue empty polls its doorbell for a while and then sleeps here. One thread looks after
-//! all sleepers; without any it sleeps, too. So an idle process costs one look at a few words every other millisecond,
+//! all sleepers; without any it sleeps, too. So an idle process costs one look at a few words every few milliseconds,
 //! however many queues it has.
 
 use std::cell::Cell;
@@ -14,11 +14,10 @@ use std::time::Duration;
 /// spin and yield about 2,050 times and then pause for a few dozen milliseconds on the way to this number.
 const PATIENCE: u32 = 2_100;
 
-/// How often the sleepers' doorbells are looked at: soon after one fell asleep, and later.
-const SHORT: Duration = Duration::from_micros(500);
-const LONG: Duration = Duration::from_millis(2);
-/// Looks before the pause gets longer.
-const SHORT_LOOKS: u32 = 400;
+/// How often the sleepers' doorbells are looked at since one fell asleep or woke: looks, and the pause between them. A
+/// doorbell that rings after a long silence costs at most the last one.
+const PAUSES: [(u32, Duration); 2] = [(400, Duration::from_micros(500)), (1_000, Duration::from_millis(2))];
+const LONGEST: Duration = Duration::from_millis(5);
 
 thread_local! {
     /// Looks of this thread at its doorbell since it last touched other memory or asked for the time, and the value
@@ -123,7 +122,8 @@ impl Watch {
             }
             asleep.wake(|sleeper| sleeper.doorbell.load(Ordering::Acquire) != sleeper.seen);
             asleep.looks = asleep.looks.saturating_add(1);
-            let pause = if asleep.looks < SHORT_LOOKS { SHORT } else { LONG };
+            let pause = PAUSES.iter().find(|(looks, _)| asleep.looks < *looks);
+            let pause = pause.map_or(LONGEST, |(_, pause)| *pause);
             drop(asleep);
             std::thread::sleep(pause);
         }
@@ -172,7 +172,7 @@ mod tests {
                 std::thread::yield_now();
             }
             other.store(1, Ordering::Release);
-            std::thread::sleep(4 * LONG);
+            std::thread::sleep(4 * LONGEST);
             assert!(!sleeper.is_finished());
             own.store(1, Ordering::Release);
             sleeper.join().unwrap();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use wavescope_workload::{Arguments, Batch, Dependency, Launch, Queue};
 
-use crate::rig::{SOON, TARGETS, on_runtime};
+use crate::rig::{SOON, TARGETS, on_runtime, on_runtime_with};
 
 #[test]
 fn every_kernel_completes_on_two_queues_at_once() {
@@ -97,4 +97,28 @@ fn dispatch_times_are_nanoseconds_of_the_system_clock() {
         }
         assert!(u128::from(times[7].end_ns - times[0].start_ns) <= took.as_nanos());
     });
+}
+
+#[test]
+fn truth_log_tells_what_ran() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let ran = on_runtime_with(
+        "gfx942",
+        ("WAVESCOPE_GPU_TRUTH", log.path()),
+        module_path!(),
+        "truth_log_tells_what_ran",
+        |rig| {
+            let (_module, kernel) = rig.empty();
+            let queue = rig.application.queue(rig.gpu(), 64).unwrap();
+            let mut batch = Batch::new();
+            batch.launch(Launch::new(kernel, [1000, 3, 1], [200, 1, 1]));
+            queue.submit(&batch).unwrap().wait(SOON).unwrap();
+        },
+    );
+    if ran {
+        let log = std::fs::read_to_string(log.path()).unwrap();
+        let lines = |kind: &str| log.lines().filter(|line| line.contains(kind)).count();
+        // 15 work-groups of four waves, the last of 8 work-items.
+        assert_eq!((lines(r#""kind":"dispatch""#), lines(r#""kind":"wave""#)), (1, 60), "{log}");
+    }
 }

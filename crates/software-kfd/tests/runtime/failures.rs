@@ -8,7 +8,7 @@ use hsa_sys::*;
 use wavescope_core::{AqlPacket, Fence, PacketHeader, PacketType};
 use wavescope_workload::{Batch, Error, Launch};
 
-use crate::rig::{Rig, SOON, hsa, on_changed_gpu, on_runtime};
+use crate::rig::{Rig, SOON, hsa, on_changed_gpu, on_runtime, on_runtime_with};
 
 /// Bit of a node's capability: its firmware supports debugging, so that the runtime listens for exceptions.
 const DEBUG_FIRMWARE: u64 = 1 << 29;
@@ -108,5 +108,22 @@ fn access_outside_of_mapped_memory_is_a_memory_fault_with_its_page() {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(FAULT.load(Ordering::Acquire), NOWHERE);
+    });
+}
+
+#[test]
+fn fault_plan_stops_a_queue_with_the_status_that_it_names() {
+    let name = "fault_plan_stops_a_queue_with_the_status_that_it_names";
+    let plan = tempfile::NamedTempFile::new().unwrap();
+    // 0x1010 is HSA_STATUS_ERROR_INVALID_CODE_OBJECT.
+    let faults = r#"[{"queue_error": {"queue": 1, "packet": 0, "status": 4112}}]"#;
+    std::fs::write(plan.path(), faults).unwrap();
+    on_runtime_with("gfx942", ("WAVESCOPE_GPU_FAULTS", plan.path()), module_path!(), name, |rig| {
+        // No module is loaded before: the runtime would take the first queue for itself.
+        let mut harmless = AqlPacket([0; 16]);
+        harmless.set_header(PacketHeader::new(PacketType::BARRIER_AND, true, Fence::None, Fence::None));
+        assert_eq!(failure_of(rig, harmless), HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
+        // The second queue is not part of the plan.
+        another_queue_works(rig);
     });
 }

@@ -1,10 +1,11 @@
 //! What the tests stand on.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use hsa_sys::HsaApiTable;
-use wavescope_on_rocr::{Gpus, Place, Profile, rerun, runtime_table};
+use wavescope_on_rocr::{Gpus, Machine, Place, Profile, not_run, rerun, rerun_with, runtime_table};
 use wavescope_workload::{Application, Gpu, Kernel, Module, kernels};
 
 /// Targets that have kernels and a topology.
@@ -22,6 +23,30 @@ pub(crate) fn on_runtime(machines: &[&str], module: &str, name: &str, body: impl
             Place::OnRuntime => return body(&Rig::new()),
         }
     }
+}
+
+/// As [`on_runtime`] on one machine, with a variable of the environment. True in the test runner's process after the
+/// body has passed on the real runtime.
+pub(crate) fn on_runtime_with(
+    machine: &str,
+    (variable, value): (&str, &Path),
+    module: &str,
+    name: &str,
+    body: impl FnOnce(&Rig),
+) -> bool {
+    let gpus: Gpus = machine.parse().unwrap();
+    if let Err(error) = Machine::new(Profile::Libs, &gpus) {
+        not_run(&error);
+        return false;
+    }
+    let prepare = |command: &mut Command| {
+        command.env(variable, value);
+    };
+    let place = rerun_with(&test_name(module, name), Profile::Libs, &gpus, prepare).unwrap();
+    if place == Place::OnRuntime {
+        body(&Rig::new());
+    }
+    place == Place::Outside
 }
 
 /// As [`on_runtime`], on a machine with one GPU whose node properties are changed.
