@@ -116,10 +116,10 @@ fn fault_plan_stops_a_queue_with_the_status_that_it_names() {
     let name = "fault_plan_stops_a_queue_with_the_status_that_it_names";
     let plan = tempfile::NamedTempFile::new().unwrap();
     // 0x1010 is HSA_STATUS_ERROR_INVALID_CODE_OBJECT.
-    let faults = r#"[{"queue_error": {"queue": 1, "packet": 0, "status": 4112}}]"#;
+    let faults = r#"[{"queue_error": {"queue": 2, "packet": 0, "status": 4112}}]"#;
     std::fs::write(plan.path(), faults).unwrap();
     on_runtime_with("gfx942", ("WAVESCOPE_GPU_FAULTS", plan.path()), module_path!(), name, |rig| {
-        // No module is loaded before: the runtime would take the first queue for itself.
+        // The runtime has taken the first queue of the device for itself.
         let mut harmless = AqlPacket([0; 16]);
         harmless.set_header(PacketHeader::new(PacketType::BARRIER_AND, true, Fence::None, Fence::None));
         assert_eq!(failure_of(rig, harmless), HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
