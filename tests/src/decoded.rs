@@ -15,8 +15,8 @@ pub struct Decoded {
     pub starts: Vec<(u64, Place)>,
     /// Ends likewise.
     pub ends: Vec<(u64, Place)>,
-    /// Waves of the unit in detail: first and last clock, and place.
-    pub waves: Vec<(u64, u64, Place)>,
+    /// Waves of the unit in detail, with their starts.
+    pub waves: Vec<(u64, Place)>,
     /// Ids of code objects that were announced.
     pub code_objects: Vec<u64>,
     /// Frequencies of the real-time clock that were stated, in Hz.
@@ -35,8 +35,7 @@ pub fn decode(data: &[u8]) -> Decoded {
             }
         }
         Record::Wave(wave) => {
-            let place = (wave.cu, wave.simd, wave.wave_id);
-            decoded.waves.push((wave.begin_time as u64, wave.end_time as u64, place));
+            decoded.waves.push((wave.begin_time as u64, (wave.cu, wave.simd, wave.wave_id)));
         }
         Record::Event(event) if event.kind == EventKind::CodeObjectLoad => {
             decoded.code_objects.push(event.payload);
@@ -62,4 +61,14 @@ pub fn on_engine(agent: &Agent, all: &[PlacedWave], engine: u32) -> Vec<PlacedWa
 pub fn place(agent: &Agent, wave: &PlacedWave) -> Place {
     let unit = if agent.target.major == 9 { wave.cu } else { wave.sa * 128 + wave.cu / 2 };
     (unit, wave.simd, wave.slot)
+}
+
+/// Whether a trace that takes unit `target` in detail, and all SIMDs as far as the chip can, shows a placed wave in detail.
+/// From gfx10 on the selection has one array, one WGP and one SIMD (kernel `gc_11_0_0_sh_mask.h`,
+/// `SQ_THREAD_TRACE_MASK__SIMD_SEL`), of which the low bits of `0xF` name the last.
+pub fn is_detailed(agent: &Agent, target: u8, wave: &PlacedWave) -> bool {
+    if agent.target.major == 9 {
+        return wave.cu == target;
+    }
+    (wave.sa, wave.cu / 2, wave.simd) == (0, target, 3)
 }

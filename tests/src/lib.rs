@@ -13,7 +13,7 @@ mod placement;
 mod services;
 
 pub use bed::{Bed, FAULT_PATIENCE, PATIENCE};
-pub use decoded::{Decoded, Place, decode, on_engine, place};
+pub use decoded::{Decoded, Place, decode, is_detailed, on_engine, place};
 pub use face::{TARGETS, Way, in_process, on_rocr};
 pub use geometry::waves;
 pub use placement::{Placed, PlacedWave, Placement};

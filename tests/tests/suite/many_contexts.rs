@@ -46,7 +46,7 @@ on_both_faces! {
                 let target = placed.iter().filter(|wave| u32::from(wave.cu) == what.target_cu).count();
                 let decoded = decode(&chunk.data);
                 assert_eq!((decoded.starts.len(), decoded.waves.len()), (placed.len(), target), "{what:?}");
-                let on_target = decoded.waves.iter().all(|(_, _, place)| u32::from(place.0) == what.target_cu);
+                let on_target = decoded.waves.iter().all(|(_, place)| u32::from(place.0) == what.target_cu);
                 assert!(on_target, "{what:?}");
                 assert!(target > 0, "{what:?}: nothing ran on the unit, so nothing was compared");
             }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use wavescope_att_resources::Decision;
-use wavescope_tests::{Bed, PATIENCE, Place, PlacedWave, TARGETS, What, decode, on_both_faces, on_engine};
-use wavescope_tests::{place, trace};
+use wavescope_tests::{
+    Bed, PATIENCE, Place, PlacedWave, TARGETS, What, decode, is_detailed, on_both_faces, on_engine, place,
+    trace,
+};
 
 use crate::run::{launch, run};
 
@@ -34,13 +36,13 @@ on_both_faces! {
         let traces = trace(bed, &resources, what, decide).unwrap();
         traces.service.start().unwrap();
         // A work-group or two, a partial one, and more waves than fit at once.
-        let shapes = [([256, 1, 1], [128, 1, 1]), ([3000, 1, 1], [64, 1, 1]), ([500_000, 3, 1], [256, 1, 1])];
+        let shapes = [([256, 1, 1], [128, 1, 1]), ([3000, 1, 1], [64, 1, 1]), ([150_000, 3, 1], [256, 1, 1])];
         run(bed, 0, shapes.map(|(grid, workgroup)| launch(bed, 0, grid, workgroup)));
         traces.service.stop(PATIENCE).unwrap();
         let chunks = traces.take();
         let dispatches = bed.placement.dispatches(0);
         assert_eq!((chunks.len(), dispatches.len()), (2 * shapes.len(), shapes.len()));
-        let mut compared = 0;
+        let (mut compared, mut detailed) = (0, 0);
         for (chunk, index) in chunks.iter().zip(0..) {
             let engine = [0, 3][index % 2];
             assert_eq!((chunk.shader_engine, chunk.user_data), (engine, 5));
@@ -48,11 +50,19 @@ on_both_faces! {
             let all = bed.placement.waves(0, dispatches[index / 2].dispatch);
             let placed = on_engine(agent, &all, engine);
             let decoded = decode(&chunk.data);
-            let starts = placed.iter().map(|wave| (wave.start, place(agent, wave)));
-            assert_eq!(relative(decoded.starts), relative(starts), "engine {engine}");
+            let starts = |waves: &[PlacedWave]| -> Vec<(u64, Place)> {
+                waves.iter().map(|wave| (wave.start, place(agent, wave))).collect()
+            };
+            assert_eq!(relative(decoded.starts), relative(starts(&placed)), "engine {engine}");
             assert_eq!(relative(decoded.ends), relative(ends(bed, &placed)), "engine {engine}");
-            compared += placed.len();
+            let mut on_unit = placed.clone();
+            on_unit.retain(|wave| is_detailed(agent, what.target_cu as u8, wave));
+            // Waves are delivered when they end.
+            let mut found = decoded.waves;
+            found.sort();
+            assert_eq!(relative(found), relative(starts(&on_unit)), "engine {engine}");
+            (compared, detailed) = (compared + placed.len(), detailed + on_unit.len());
         }
-        assert!(compared > 500, "only {compared} waves were compared");
+        assert!(compared > 400 && detailed > 10, "only {compared} waves were compared, {detailed} in detail");
     }
 }
