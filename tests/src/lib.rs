@@ -11,6 +11,7 @@ mod face;
 mod geometry;
 mod placement;
 mod services;
+mod twin;
 
 pub use bed::{Bed, FAULT_PATIENCE, PATIENCE};
 pub use decoded::{Decoded, Place, decode, is_detailed, on_engine, place};
@@ -18,6 +19,7 @@ pub use face::{TARGETS, Way, in_process, on_rocr};
 pub use geometry::waves;
 pub use placement::{Placed, PlacedWave, Placement};
 pub use services::{Counted, Traces, What, count, total, trace};
+pub use twin::Twin;
 
 /// The README's Rust example compiles.
 #[cfg(doctest)]

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod agents;
+mod aqlprofile;
 mod counting;
 mod many_contexts;
 mod run;
