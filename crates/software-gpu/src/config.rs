@@ -103,6 +103,22 @@ impl DeviceConfig {
         Ok(config)
     }
 
+    /// What its waves execute.
+    pub(crate) const fn instruction_set(&self) -> wavescope_isa::Target {
+        use wavescope_isa::Target as Isa;
+        match self.target {
+            Target::Gfx906 => Isa::Gfx906,
+            Target::Gfx908 => Isa::Gfx908,
+            Target::Gfx90a => Isa::Gfx90a,
+            Target::Gfx942 => Isa::Gfx942,
+            Target::Gfx950 => Isa::Gfx950,
+            Target::Gfx1030 => Isa::Gfx1030,
+            Target::Gfx1100 => Isa::Gfx1100,
+            Target::Gfx1200 => Isa::Gfx1200,
+            Target::Gfx1201 => Isa::Gfx1201,
+        }
+    }
+
     /// Device cycles in one tick of the 100 MHz clock.
     pub const fn cycles_per_tick(&self) -> u64 {
         (self.engine_mhz / 100) as u64

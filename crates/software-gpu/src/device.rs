@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::machine::Machine;
 use crate::queue::{Control, Seat};
 use crate::sync::lock;
+use crate::walk::GroupOutcomes;
 use crate::{DeviceConfig, Error, FaultPlan, Host, Queue, QueueConfig, QueueId, TruthFile, TruthSink};
 
 /// How a device behaves beyond its shape.
@@ -16,8 +17,10 @@ pub struct DeviceOptions {
     pub truth: Option<Arc<dyn TruthSink>>,
     /// What goes wrong.
     pub faults: FaultPlan,
-    /// Seed of wave durations: the same seed, packets and clock give the same placement.
+    /// Seed of branch outcomes and wave durations: the same seed, packets and clock give the same waves.
     pub seed: u64,
+    /// What branches do; the seeded model if nobody hands it in.
+    pub outcomes: Option<Arc<dyn GroupOutcomes>>,
 }
 
 impl DeviceOptions {
@@ -55,7 +58,7 @@ impl Device {
     /// # Errors
     /// [`Error::Geometry`] for a shape that cannot exist.
     pub fn new(config: DeviceConfig, host: Arc<dyn Host>, options: DeviceOptions) -> Result<Self, Error> {
-        let machine = Machine::new(config, host, options.truth, options.faults, options.seed)?;
+        let machine = Machine::new(config, host, options)?;
         Ok(Self { machine: Arc::new(machine), controls: Arc::default(), created: Arc::default() })
     }
 

@@ -12,14 +12,16 @@ use crate::counters::Monitor;
 use crate::fault::FaultState;
 use crate::kernel::{DESCRIPTOR_BYTES, Descriptor, Needs};
 use crate::memory::{Memory, MemoryFault};
-use crate::place::{Launch, Placed, Placer, Wave};
+use crate::place::{GRAIN, Launch, Lifetimes, Placed, Placer, Wave};
 use crate::pm4::{Cache, Command, CommandFault, Context, Outcome, RegisterFile, Roles, Run, Stores, gates};
 use crate::queue::KernelDispatch;
 use crate::signal::Span;
 use crate::sync::lock;
 use crate::trace::{DispatchRegisters, Output, Traces};
+use crate::walk::{Dispatch, End, Kernels, Timed};
 use crate::{
-    DeviceConfig, DispatchTruth, Error, FaultPlan, Host, QueueFault, QueueId, Truth, TruthSink, WaveTruth,
+    DeviceConfig, DeviceOptions, DispatchTruth, Error, Host, QueueFault, QueueId, Truth, TruthSink,
+    WalkTruth, WaveTruth,
 };
 
 /// What a queue keeps of the device's state for itself.
@@ -41,6 +43,7 @@ pub(crate) struct Submission<'a> {
 
 /// State under the lock.
 struct Core {
+    kernels: Kernels,
     placer: Placer,
     registers: RegisterFile,
     monitor: Monitor,
@@ -68,11 +71,10 @@ impl Machine {
     pub(crate) fn new(
         mut config: DeviceConfig,
         host: Arc<dyn Host>,
-        truth: Option<Arc<dyn TruthSink>>,
-        plan: FaultPlan,
-        seed: u64,
+        options: DeviceOptions,
     ) -> Result<Self, Error> {
-        let faults = FaultState::new(plan);
+        let DeviceOptions { truth, faults, seed, outcomes } = options;
+        let faults = FaultState::new(faults);
         config.harvest.extend(faults.harvested());
         config.validate()?;
         let placer = Placer::new(&config, seed);
@@ -80,6 +82,7 @@ impl Machine {
             return Err(Error::Geometry("an XCC without a compute unit"));
         }
         let core = Core {
+            kernels: Kernels::new(config.instruction_set(), seed, outcomes),
             registers: RegisterFile::new(),
             monitor: Monitor::new(&config, placer.chip()),
             traces: Traces::new(&config),
@@ -135,9 +138,11 @@ impl Machine {
         let arrival = self.host.clock() * self.config.cycles_per_tick();
         core.waves.clear();
         let launch = Launch { dispatch: core.dispatches + 1, geometry: dispatch.geometry, needs, arrival };
-        let placed = core.placer.place(&launch, &mut core.waves).ok_or(invalid)?;
+        let mut walks = core.kernels.dispatch(descriptor.entry, GRAIN as u32, &self.memory);
+        let placed = core.placer.place(&launch, &mut walks, &mut core.waves).ok_or(invalid)?;
+        let walks = walks.finish();
         core.dispatches += 1;
-        self.record(core, submission, &placed);
+        self.record(core, submission, &placed, &walks);
         let outputs = self.observe(core, &descriptor, submission, &placed, registers);
         core.waves.shrink_to(KEPT_WAVES);
         drop(guard);
@@ -151,7 +156,7 @@ impl Machine {
         Span { start: placed.start / cycles, end: placed.end.div_ceil(cycles) }
     }
 
-    fn record(&self, core: &Core, submission: &Submission<'_>, placed: &Placed) {
+    fn record(&self, core: &Core, submission: &Submission<'_>, placed: &Placed, walks: &[Arc<Timed>]) {
         let Some(truth) = &self.truth else { return };
         let (device, dispatch) = (self.config.device, core.dispatches);
         truth.record(&Truth::Dispatch(DispatchTruth {
@@ -167,6 +172,14 @@ impl Machine {
             start: placed.start,
             end: placed.end,
         }));
+        for (walk, timed) in (0..).zip(walks) {
+            let stopped = match timed.path.end {
+                End::Program => None,
+                End::Stopped { pc, stop } => Some((pc, stop)),
+            };
+            let (instructions, path) = (timed.counts, Arc::clone(&timed.path));
+            truth.record(&Truth::Walk(WalkTruth { device, dispatch, walk, instructions, stopped, path }));
+        }
         let chip = core.placer.chip();
         for wave in &core.waves {
             let position = chip.position(wave.place);
@@ -183,6 +196,7 @@ impl Machine {
                 start: wave.start,
                 end: wave.end,
                 lanes: wave.lanes,
+                walk: wave.walk,
             }));
         }
     }
@@ -262,5 +276,13 @@ impl Machine {
 
     fn write_outputs(&self, outputs: Vec<Output>) -> Result<(), MemoryFault> {
         outputs.into_iter().try_for_each(|output| self.memory.store_dwords(output.address, &output.dwords))
+    }
+}
+
+/// A wave lives as long as its walk, where there is a program.
+impl Lifetimes for Dispatch<'_> {
+    fn of_group(&mut self, workgroup: u64, waves: u32, waves_of_simd: u32) -> (u32, Option<u64>) {
+        let (walk, timed) = self.group(workgroup, waves, waves_of_simd);
+        (walk, (!timed.path.steps.is_empty()).then(|| timed.cycles.into()))
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Or
 
 use wavescope_core::AqlPacket;
 
+use crate::walk::Code;
 use crate::{Access, Host};
 
 /// An access that the host or the alignment rule refused.
@@ -134,6 +135,13 @@ impl Memory {
         Ok(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)))
     }
 
+    /// Fills `into` with the bytes at `address`.
+    fn copy_bytes(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
+        let words = self.words::<AtomicU8>(address, into.len(), Access::Read)?;
+        into.iter_mut().zip(words).for_each(|(byte, word)| *byte = word.load(Ordering::Relaxed));
+        Ok(())
+    }
+
     /// Writes whole dwords, little endian, as the trace unit does.
     pub(crate) fn store_dwords(&self, address: u64, dwords: &[u32]) -> Result<(), MemoryFault> {
         let words = self.words::<AtomicU32>(address, dwords.len(), Access::Write)?;
@@ -141,5 +149,24 @@ impl Memory {
             word.store(value, Ordering::Relaxed);
         }
         Ok(())
+    }
+}
+
+/// Instructions are fetched like any other memory. Near the end of what is mapped only a part can be read: whole dwords,
+/// as the instruction set has them.
+impl Code for Memory {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        let mut bytes = into.len();
+        while bytes >= 4 && self.copy_bytes(address, &mut into[..bytes]).is_err() {
+            bytes -= 4;
+        }
+        if bytes >= 4 { bytes } else { 0 }
+    }
+
+    fn holds(&self, address: u64, bytes: &[u8]) -> bool {
+        let (known, []) = bytes.as_chunks::<4>() else { return false };
+        let Ok(words) = self.words::<AtomicU32>(address, known.len(), Access::Read) else { return false };
+        let there = words.iter().map(|word| word.load(Ordering::Relaxed).to_le_bytes());
+        there.eq(known.iter().copied())
     }
 }

@@ -5,12 +5,12 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
 use crate::Error;
+use crate::walk::{Counts, Path, Stop};
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,6 +18,8 @@ use crate::Error;
 pub enum Truth {
     /// A kernel dispatch was placed. Its waves follow, before the next dispatch of the device.
     Dispatch(DispatchTruth),
+    /// A way through the kernel's program that waves of the dispatch take. All of them come before the waves.
+    Walk(WalkTruth),
     /// One wave of it.
     Wave(WaveTruth),
     /// An event was selected that the model does not count: the counter reads zero.
@@ -58,6 +60,24 @@ pub struct DispatchTruth {
     pub end: u64,
 }
 
+/// A way through a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WalkTruth {
+    /// Device number.
+    pub device: u32,
+    /// Number of the dispatch on its device.
+    pub dispatch: u64,
+    /// Number of the walk in the dispatch.
+    pub walk: u32,
+    /// Instructions of one wave.
+    pub instructions: Counts,
+    /// Where and why a wave stopped before the program ended.
+    pub stopped: Option<(u64, Stop)>,
+    /// The way itself; not in log files.
+    #[serde(skip)]
+    pub path: Arc<Path>,
+}
+
 /// A placed wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WaveTruth {
@@ -85,6 +105,8 @@ pub struct WaveTruth {
     pub end: u64,
     /// Active lanes at the start.
     pub lanes: u8,
+    /// Its walk, by the number in the dispatch.
+    pub walk: u32,
 }
 
 /// Takes the truth as it happens. Called under the device's lock: no call back into the device.
@@ -107,7 +129,7 @@ impl TruthFile {
     ///
     /// # Errors
     /// [`Error::TruthLog`] if it cannot be created.
-    pub fn create(path: &Path) -> Result<Self, Error> {
+    pub fn create(path: &std::path::Path) -> Result<Self, Error> {
         let file = File::create(path)
             .map_err(|source| Error::TruthLog { path: path.display().to_string(), source })?;
         Ok(Self { writer: Mutex::new(BufWriter::new(file)) })

@@ -5,7 +5,7 @@ use crate::DeviceConfig;
 use crate::place::{Chip, Wave};
 
 fn wave(place: u16, start: u64, end: u64, lanes: u8) -> Wave {
-    Wave { workgroup: 0, start, end, place, simd: 0, slot: 0, lanes, size: 64, first: true }
+    Wave { workgroup: 0, start, end, place, simd: 0, slot: 0, lanes, size: 64, first: true, walk: 0 }
 }
 
 struct Bench {

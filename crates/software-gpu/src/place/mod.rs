@@ -34,4 +34,13 @@ pub(crate) struct Wave {
     pub(crate) size: u8,
     /// Whether it is the first wave of its work-group.
     pub(crate) first: bool,
+    /// Number of its walk in the dispatch.
+    pub(crate) walk: u32,
+}
+
+/// Knows how long waves live.
+pub(crate) trait Lifetimes {
+    /// Number of the walk that the waves of a work-group take, and the cycles that each of them lives; `None`: nobody
+    /// knows.
+    fn of_group(&mut self, workgroup: u64, waves: u32, waves_of_simd: u32) -> (u32, Option<u64>);
 }

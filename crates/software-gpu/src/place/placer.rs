@@ -2,9 +2,10 @@
 
 use super::chip::Chip;
 use super::unit::{Limits, Seat, Unit};
-use super::{GRAIN, Wave};
+use super::{GRAIN, Lifetimes, Wave};
 use crate::DeviceConfig;
 use crate::kernel::{Geometry, Needs, Registers, Workgroup};
+use crate::mix::mix;
 use wavescope_pm4::Generation;
 
 /// Cycles between a dispatch's arrival and its first possible wave.
@@ -28,6 +29,15 @@ pub(crate) struct Placed {
     pub(crate) end: u64,
     pub(crate) workgroups: u64,
     pub(crate) waves: u64,
+}
+
+/// How the waves of one work-group are seated.
+struct Terms<'a> {
+    launch: &'a Launch,
+    limits: &'a Limits,
+    walk: u32,
+    /// What each lives, if anyone knows.
+    cycles: Option<u64>,
 }
 
 /// The state of all places.
@@ -81,7 +91,12 @@ impl Placer {
 
     /// Places every wave of `launch` and appends them to `waves`, in order of start within each XCC. `None`, and
     /// nothing changed, if a work-group does not even fit an empty place.
-    pub(crate) fn place(&mut self, launch: &Launch, waves: &mut Vec<Wave>) -> Option<Placed> {
+    pub(crate) fn place(
+        &mut self,
+        launch: &Launch,
+        lifetimes: &mut dyn Lifetimes,
+        waves: &mut Vec<Wave>,
+    ) -> Option<Placed> {
         let limits = limits(&self.config, launch.needs.wave_size);
         if !fits(launch, &limits) {
             return None;
@@ -95,7 +110,11 @@ impl Placer {
             let xcc = (group.number % xccs) as usize;
             let place = self.make_room(xcc, &group, launch, &limits);
             let count = waves.len();
-            placed.end = placed.end.max(self.seat_group(place, xcc, &group, launch, &limits, waves));
+            let seats = self.seats.len() as u32;
+            let crowd = self.units[place].waves_of_simd(self.xccs[xcc].now, seats);
+            let (walk, cycles) = lifetimes.of_group(group.number, seats, crowd);
+            let terms = Terms { launch, limits: &limits, walk, cycles };
+            placed.end = placed.end.max(self.seat_group(place, xcc, &group, &terms, waves));
             placed.workgroups += 1;
             placed.waves += (waves.len() - count) as u64;
         }
@@ -159,10 +178,10 @@ impl Placer {
         place: usize,
         xcc: usize,
         group: &Workgroup,
-        launch: &Launch,
-        limits: &Limits,
+        terms: &Terms<'_>,
         waves: &mut Vec<Wave>,
     ) -> u64 {
+        let &Terms { launch, limits, walk, cycles } = terms;
         let se = usize::from(self.chip.position(place as u16).se);
         let size = u32::from(launch.needs.wave_size);
         let mut group_end = 0;
@@ -172,13 +191,14 @@ impl Placer {
             let engine = &mut self.xccs[xcc].engines[se];
             let start = engine.launch.max(self.xccs[xcc].now);
             self.xccs[xcc].engines[se].launch = start + GRAIN;
-            let end = start + lifetime(self.seed, launch.dispatch, group.number, index);
+            let unknown = || lifetime(self.seed, launch.dispatch, group.number, index);
+            let end = start + cycles.unwrap_or_else(unknown).next_multiple_of(GRAIN);
             let lanes = (group.items - index * size).min(size) as u8;
             self.units[place].occupy(seat, end, &launch.needs, limits);
             let (place, Seat { simd, slot }) = (place as u16, seat);
             let first = index == 0;
             let (workgroup, size) = (group.number, launch.needs.wave_size);
-            waves.push(Wave { workgroup, start, end, place, simd, slot, lanes, size, first });
+            waves.push(Wave { workgroup, start, end, place, simd, slot, lanes, size, first, walk });
             group_end = group_end.max(end);
         }
         let count = group.items.div_ceil(size);
@@ -209,15 +229,8 @@ fn limits(config: &DeviceConfig, wave_size: u8) -> Limits {
     }
 }
 
-/// Cycles that a wave lives: 400 to about 1,400, fixed by the seed. A stand-in until waves issue instructions.
+/// Cycles that a wave lives whose program cannot be walked to its end: 400 to about 1,400, fixed by the seed.
 fn lifetime(seed: u64, dispatch: u64, workgroup: u64, wave: u32) -> u64 {
     let key = seed ^ dispatch.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (workgroup << 5 | u64::from(wave));
     (100 + mix(key) % 251) * GRAIN
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-const fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }

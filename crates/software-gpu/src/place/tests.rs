@@ -23,6 +23,15 @@ fn navi31() -> DeviceConfig {
     }
 }
 
+/// Programs that nobody can walk.
+struct Unknown;
+
+impl Lifetimes for Unknown {
+    fn of_group(&mut self, _workgroup: u64, _waves: u32, _waves_of_simd: u32) -> (u32, Option<u64>) {
+        (0, None)
+    }
+}
+
 fn launch(dispatch: u64, arrival: u64, grid: u32, workgroup: u32, needs: Needs) -> Launch {
     let geometry = Geometry { grid: [grid, 1, 1], workgroup: [workgroup, 1, 1] };
     Launch { dispatch, geometry, needs, arrival }
@@ -68,7 +77,9 @@ fn a_slot_never_holds_two_waves_even_over_dispatches() {
     let needs = Needs { wave_size: 64, vgprs: 64, lds_bytes: 0 };
     let mut waves = Vec::new();
     for dispatch in 1..=4 {
-        placer.place(&launch(dispatch, 1000 + dispatch * 10, 64 * 9000, 256, needs), &mut waves).unwrap();
+        placer
+            .place(&launch(dispatch, 1000 + dispatch * 10, 64 * 9000, 256, needs), &mut Unknown, &mut waves)
+            .unwrap();
     }
     assert_eq!(waves.len(), 4 * 9000);
     assert_no_slot_twice(&waves);
@@ -81,7 +92,7 @@ fn registers_limit_the_waves_of_a_simd() {
     let mut placer = Placer::new(&DeviceConfig::mi300x(), 1);
     let needs = Needs { wave_size: 64, vgprs: 128, lds_bytes: 0 };
     let mut waves = Vec::new();
-    placer.place(&launch(1, 0, 64 * 20_000, 64, needs), &mut waves).unwrap();
+    placer.place(&launch(1, 0, 64 * 20_000, 64, needs), &mut Unknown, &mut waves).unwrap();
     let peaks = peaks(&waves, |wave| (wave.place, wave.simd), 128);
     assert_eq!(peaks.iter().max(), Some(&512));
 }
@@ -92,7 +103,7 @@ fn wave_slots_limit_light_kernels() {
     let mut placer = Placer::new(&DeviceConfig { compute_units: 24, ..navi31() }, 1);
     let needs = Needs { wave_size: 32, vgprs: 96, lds_bytes: 0 };
     let mut waves = Vec::new();
-    placer.place(&launch(1, 0, 32 * 4000, 32, needs), &mut waves).unwrap();
+    placer.place(&launch(1, 0, 32 * 4000, 32, needs), &mut Unknown, &mut waves).unwrap();
     let peaks = peaks(&waves, |wave| (wave.place, wave.simd), 1);
     assert_eq!(peaks.iter().max(), Some(&16));
     assert_no_slot_twice(&waves);
@@ -104,7 +115,7 @@ fn lds_limits_the_groups_of_a_compute_unit() {
     let mut placer = Placer::new(&DeviceConfig::mi300x(), 1);
     let needs = Needs { wave_size: 64, vgprs: 8, lds_bytes: 24 << 10 };
     let mut waves = Vec::new();
-    placer.place(&launch(1, 0, 256 * 3000, 256, needs), &mut waves).unwrap();
+    placer.place(&launch(1, 0, 256 * 3000, 256, needs), &mut Unknown, &mut waves).unwrap();
     let mut groups: HashMap<u64, (u16, u64, u64)> = HashMap::new();
     for wave in &waves {
         let group = groups.entry(wave.workgroup).or_insert((wave.place, wave.start, wave.end));
@@ -123,7 +134,7 @@ fn work_groups_go_round_the_xccs_and_use_every_compute_unit() {
     let mut placer = Placer::new(&DeviceConfig::mi300x(), 1);
     let needs = Needs { wave_size: 64, vgprs: 8, lds_bytes: 0 };
     let mut waves = Vec::new();
-    placer.place(&launch(1, 0, 64 * 304 * 4, 64, needs), &mut waves).unwrap();
+    placer.place(&launch(1, 0, 64 * 304 * 4, 64, needs), &mut Unknown, &mut waves).unwrap();
     let used: std::collections::HashSet<u16> = waves.iter().map(|wave| wave.place).collect();
     assert_eq!(used.len(), 304);
     for wave in &waves {
@@ -137,7 +148,7 @@ fn the_same_seed_places_alike_and_another_does_not() {
         let mut waves = Vec::new();
         let needs = Needs { wave_size: 64, vgprs: 64, lds_bytes: 1024 };
         Placer::new(&DeviceConfig::mi300x(), seed)
-            .place(&launch(1, 0, 100_000, 100, needs), &mut waves)
+            .place(&launch(1, 0, 100_000, 100, needs), &mut Unknown, &mut waves)
             .unwrap();
         waves
     };
@@ -150,9 +161,9 @@ fn a_group_that_never_fits_is_refused() {
     let mut placer = Placer::new(&DeviceConfig::mi300x(), 1);
     let mut waves = Vec::new();
     let too_much = Needs { wave_size: 64, vgprs: 8, lds_bytes: 65 << 10 };
-    assert_eq!(placer.place(&launch(1, 0, 64, 64, too_much), &mut waves), None);
+    assert_eq!(placer.place(&launch(1, 0, 64, 64, too_much), &mut Unknown, &mut waves), None);
     let fat = Needs { wave_size: 64, vgprs: 512, lds_bytes: 0 };
-    assert_eq!(placer.place(&launch(1, 0, 1024, 1024, fat), &mut waves), None);
+    assert_eq!(placer.place(&launch(1, 0, 1024, 1024, fat), &mut Unknown, &mut waves), None);
     assert!(waves.is_empty());
 }
 
@@ -162,7 +173,7 @@ fn lanes_add_up_to_the_grid() {
     let mut placer = Placer::new(&navi31(), 1);
     let needs = Needs { wave_size: 32, vgprs: 24, lds_bytes: 0 };
     let mut waves = Vec::new();
-    let placed = placer.place(&launch(1, 0, 1000, 96, needs), &mut waves).unwrap();
+    let placed = placer.place(&launch(1, 0, 1000, 96, needs), &mut Unknown, &mut waves).unwrap();
     assert_eq!(placed.workgroups, 11);
     assert_eq!(waves.iter().map(|wave| u64::from(wave.lanes)).sum::<u64>(), 1000);
     assert_eq!(placed.waves, 10 * 3 + 2); // the last group has 40 work-items

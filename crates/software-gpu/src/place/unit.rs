@@ -108,6 +108,12 @@ impl Unit {
         })
     }
 
+    /// Waves that a SIMD has on average at cycle `now`, `more` of them added; at least one.
+    pub(crate) fn waves_of_simd(&self, now: u64, more: u32) -> u32 {
+        let busy = self.simds.iter().flatten().filter(|slot| slot.free > now).count() as u32;
+        (busy + more).div_ceil(self.simds.len() as u32).max(1)
+    }
+
     /// Takes a seat until `end`.
     pub(crate) fn occupy(&mut self, seat: Seat, end: u64, needs: &Needs, limits: &Limits) {
         let slot = &mut self.simds[usize::from(seat.simd)][usize::from(seat.slot)];

@@ -26,17 +26,25 @@
 //! ```
 
 mod codes;
+mod counts;
+mod kernels;
 mod outcome;
+mod pace;
 mod path;
 mod program;
 mod scalar;
 #[cfg(test)]
 mod tests;
+mod timed;
 mod walker;
 mod work;
 
+pub use counts::Counts;
+pub use kernels::GroupOutcomes;
+pub(crate) use kernels::{Dispatch, Kernels};
 pub use outcome::{Branch, Outcome, Outcomes, Recorded, Seeded};
 pub use path::{Category, End, Flow, Path, Step, Stop};
 pub use program::{Code, Program};
+pub use timed::{Crowd, Timed, Times};
 pub use walker::walk;
 pub use work::{Unit, Work};

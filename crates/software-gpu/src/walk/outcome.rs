@@ -1,5 +1,7 @@
 //! What a branch does: the seam behind which data would be.
 
+use crate::mix::mix;
+
 /// A branch about which the code alone does not decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
@@ -110,11 +112,4 @@ impl Outcomes for Seeded {
         *(if taken { &mut known.taken } else { &mut known.falls }) += 1;
         if taken { Outcome::Taken } else { Outcome::Falls }
     }
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) const fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }

@@ -19,6 +19,16 @@ const BLANK_BYTES: usize = 16;
 pub trait Code {
     /// Copies what can be read from `address` on, at most as much as fits; returns the number of bytes.
     fn read(&self, address: u64, into: &mut [u8]) -> usize;
+
+    /// Whether exactly these bytes are at `address`.
+    fn holds(&self, address: u64, bytes: &[u8]) -> bool {
+        let mut there = [0; 64];
+        let chunks = (0..).step_by(there.len()).zip(bytes.chunks(there.len()));
+        chunks.into_iter().all(|(offset, chunk)| {
+            let there = &mut there[..chunk.len()];
+            self.read(address + offset, there) == chunk.len() && *there == *chunk
+        })
+    }
 }
 
 impl<F: Fn(u64, &mut [u8]) -> usize> Code for F {
@@ -70,8 +80,15 @@ pub struct Program {
     target: Target,
     lines: Vec<Line>,
     places: HashMap<u64, LineId>,
-    /// What was read: address and bytes of each line.
-    bytes: Vec<[u8; MAX_BYTES]>,
+    /// What was read.
+    runs: Vec<Run>,
+}
+
+/// Bytes that were read, one instruction after the other.
+#[derive(Debug)]
+struct Run {
+    address: u64,
+    bytes: Vec<u8>,
 }
 
 impl Index<LineId> for Program {
@@ -85,14 +102,12 @@ impl Index<LineId> for Program {
 impl Program {
     /// A program for this target, nothing of it read yet.
     pub fn new(target: Target) -> Self {
-        Self { target, lines: Vec::new(), places: HashMap::new(), bytes: Vec::new() }
+        Self { target, lines: Vec::new(), places: HashMap::new(), runs: Vec::new() }
     }
 
-    /// Instructions read so far: addresses and bytes.
-    #[expect(dead_code, reason = "programs are kept between dispatches soon")]
-    pub(crate) fn read(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        let bytes = self.lines.iter().zip(&self.bytes);
-        bytes.map(|(line, bytes)| (line.pc, &bytes[..line.instruction.size()]))
+    /// Whether memory still holds every instruction that was read.
+    pub(crate) fn is_in(&self, code: &dyn Code) -> bool {
+        self.runs.iter().all(|run| code.holds(run.address, &run.bytes))
     }
 
     /// The line at an address, decoded if need be.
@@ -114,9 +129,18 @@ impl Program {
         let scalar = scalar::operation(self.target.generation(), instruction, &bytes);
         let id = LineId(self.lines.len() as u32);
         self.lines.push(Line { pc, instruction, work, scalar, next: None, target: None });
-        self.bytes.push(bytes);
+        self.remember(pc, &bytes[..instruction.size()]);
         self.places.insert(pc, id);
         Ok(id)
+    }
+
+    fn remember(&mut self, pc: u64, bytes: &[u8]) {
+        match self.runs.last_mut() {
+            Some(run) if run.address.wrapping_add(run.bytes.len() as u64) == pc => {
+                run.bytes.extend_from_slice(bytes);
+            }
+            _ => self.runs.push(Run { address: pc, bytes: bytes.to_vec() }),
+        }
     }
 
     pub(super) fn link_next(&mut self, from: LineId, to: LineId) {

@@ -1,0 +1,189 @@
+//! The kernels that a device has seen: their programs, ways through them, and times.
+//!
+//! Ways are shared: the work-groups of a kernel take one of [`VARIANTS`] ways, in one of [`PHASES`] sets of times for
+//! each crowd. So a dispatch of a million waves walks a few paths, and a kernel that was walked is only compared with
+//! memory when it is dispatched again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wavescope_isa::{Generation, Target};
+
+use super::outcome::{Outcomes, Seeded};
+use super::path::{End, Path, Stop};
+use super::program::{Code, Program};
+use super::timed::{Crowd, Timed};
+use super::walker::walk;
+use crate::mix::mix;
+
+/// Ways through one kernel.
+const VARIANTS: u64 = 4;
+/// Sets of times for one way and crowd.
+const PHASES: u64 = 4;
+/// Longest way.
+const LIMIT: u32 = 1 << 16;
+/// Kernels that are kept.
+const KEPT: usize = 256;
+
+/// Hands in what branches do, for every work-group of a device.
+pub trait GroupOutcomes: Send + Sync {
+    /// Outcomes for the waves of a work-group of the kernel whose first instruction is at `entry`.
+    fn of_group(&self, entry: u64, workgroup: u64) -> Box<dyn Outcomes>;
+}
+
+/// See the module.
+pub(crate) struct Kernels {
+    target: Target,
+    seed: u64,
+    outcomes: Option<Arc<dyn GroupOutcomes>>,
+    kernels: HashMap<u64, Kernel>,
+}
+
+struct Kernel {
+    program: Program,
+    paths: [Option<Arc<Path>>; VARIANTS as usize],
+    timed: HashMap<Key, Arc<Timed>>,
+}
+
+/// What tells two timed paths of a kernel apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    variant: u8,
+    phase: u8,
+    waves_of_simd: u8,
+    waves_of_group: u16,
+}
+
+impl Kernels {
+    pub(crate) fn new(target: Target, seed: u64, outcomes: Option<Arc<dyn GroupOutcomes>>) -> Self {
+        Self { target, seed, outcomes, kernels: HashMap::new() }
+    }
+
+    /// Begins a dispatch of the kernel at `entry`.
+    pub(crate) fn dispatch<'a>(&'a mut self, entry: u64, stagger: u32, code: &'a dyn Code) -> Dispatch<'a> {
+        if self.kernels.len() >= KEPT && !self.kernels.contains_key(&entry) {
+            self.kernels.clear();
+        }
+        let kernel = self.kernels.entry(entry).or_insert_with(|| Kernel::new(self.target));
+        if !kernel.is_in(code) {
+            *kernel = Kernel::new(self.target);
+        }
+        let outcomes = self.outcomes.as_deref();
+        let generation = self.target.generation();
+        let common = Common { entry, stagger, generation, seed: self.seed, code, outcomes };
+        Dispatch { common, kernel, places: HashMap::new(), timed: Vec::new() }
+    }
+}
+
+impl Kernel {
+    fn new(target: Target) -> Self {
+        Self { program: Program::new(target), paths: Default::default(), timed: HashMap::new() }
+    }
+
+    /// Whether memory still holds what was walked, and what was walked was a program.
+    fn is_in(&self, code: &dyn Code) -> bool {
+        let mut paths = self.paths.iter().flatten();
+        paths.all(|path| !path.ended_outside()) && self.program.is_in(code)
+    }
+}
+
+impl Path {
+    /// Whether it ended at something that is not part of the program, and may be written yet.
+    const fn ended_outside(&self) -> bool {
+        let End::Stopped { stop, .. } = self.end else { return false };
+        matches!(stop, Stop::Blank | Stop::Unmapped | Stop::Unsized)
+    }
+}
+
+/// What all work-groups of a dispatch share.
+struct Common<'a> {
+    entry: u64,
+    stagger: u32,
+    generation: Generation,
+    seed: u64,
+    code: &'a dyn Code,
+    outcomes: Option<&'a dyn GroupOutcomes>,
+}
+
+/// One dispatch: finds the timed path of each work-group.
+pub(crate) struct Dispatch<'a> {
+    common: Common<'a>,
+    kernel: &'a mut Kernel,
+    places: HashMap<Key, u32>,
+    timed: Vec<Arc<Timed>>,
+}
+
+impl Dispatch<'_> {
+    /// Number of the timed path of a work-group of `waves` waves, and the path.
+    pub(crate) fn group(&mut self, workgroup: u64, waves: u32, waves_of_simd: u32) -> (u32, &Timed) {
+        let random = mix(self.common.seed ^ workgroup.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let key = Key {
+            variant: (random % VARIANTS) as u8,
+            phase: (random >> 8 & (PHASES - 1)) as u8,
+            // Powers of two, so that few differ.
+            waves_of_simd: waves_of_simd.next_power_of_two().min(32) as u8,
+            waves_of_group: waves as u16,
+        };
+        let place = match (self.common.outcomes, self.places.get(&key)) {
+            (None, Some(&known)) => known,
+            (None, None) => {
+                let timed = self.kernel.timed(&self.common, key);
+                let place = self.add(timed);
+                self.places.insert(key, place);
+                place
+            }
+            (Some(outcomes), _) => {
+                let mut outcomes = outcomes.of_group(self.common.entry, workgroup);
+                let path = self.kernel.walk(&self.common, &mut *outcomes);
+                self.add(Arc::new(self.common.time(path, key)))
+            }
+        };
+        (place, &self.timed[place as usize])
+    }
+
+    /// The timed paths by number.
+    pub(crate) fn finish(self) -> Vec<Arc<Timed>> {
+        self.timed
+    }
+
+    fn add(&mut self, timed: Arc<Timed>) -> u32 {
+        self.timed.push(timed);
+        self.timed.len() as u32 - 1
+    }
+}
+
+impl Kernel {
+    fn timed(&mut self, common: &Common<'_>, key: Key) -> Arc<Timed> {
+        if let Some(known) = self.timed.get(&key) {
+            return Arc::clone(known);
+        }
+        let variant = usize::from(key.variant);
+        let path = match &self.paths[variant] {
+            Some(known) => Arc::clone(known),
+            None => {
+                let seed = mix(common.seed ^ u64::from(key.variant) << 32);
+                self.walk(common, &mut Seeded::new(seed, common.entry))
+            }
+        };
+        self.paths[variant] = Some(Arc::clone(&path));
+        let timed = Arc::new(common.time(path, key));
+        self.timed.insert(key, Arc::clone(&timed));
+        timed
+    }
+
+    fn walk(&mut self, common: &Common<'_>, outcomes: &mut dyn Outcomes) -> Arc<Path> {
+        Arc::new(walk(&mut self.program, common.code, common.entry, outcomes, LIMIT))
+    }
+}
+
+impl Common<'_> {
+    fn time(&self, path: Arc<Path>, key: Key) -> Timed {
+        let crowd = Crowd {
+            waves_of_simd: key.waves_of_simd.into(),
+            waves_of_group: key.waves_of_group.into(),
+            stagger: self.stagger,
+            seed: mix(self.seed ^ u64::from(key.phase) << 40),
+        };
+        Timed::new(self.generation, path, &crowd)
+    }
+}
