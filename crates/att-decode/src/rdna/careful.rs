@@ -75,6 +75,7 @@ impl RdnaDecoder {
             self.take(token, out);
         } else {
             token.time = token.time.wrapping_sub(i64::from(token.kind == TokenKind::WaveReady));
+            self.holds_header |= token.kind == TokenKind::Header;
             self.hold::<BY_HEADER>(token, self.quiet.time, out);
         }
         true

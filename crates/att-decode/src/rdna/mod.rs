@@ -18,6 +18,8 @@ mod slots;
 mod start;
 mod state;
 mod tail;
+#[cfg(test)]
+mod tests;
 mod wave;
 
 pub(crate) use state::{RdnaDecoder, pipeline_event};

@@ -163,7 +163,14 @@ impl RdnaDecoder {
 
     /// Whether the next token is more than the fast loop can take.
     fn is_careful(&self) -> bool {
-        self.cursor.continues || self.is_attentive || !self.header.is_native_to(self.generation)
+        #[cfg(test)]
+        if self.is_slow {
+            return true;
+        }
+        self.cursor.continues
+            || self.is_attentive
+            || self.holds_header
+            || !self.header.is_native_to(self.generation)
     }
 
     /// Takes tokens up to one that needs a careful step, or the end of the data.

@@ -59,12 +59,17 @@ pub(crate) struct RdnaDecoder {
     pub(super) cluster_ends: bool,
     /// Held back until a later token arrives (gfx10, gfx11).
     pub(super) held: Vec<Delivered>,
+    /// A header is among those held back: what it changes is not known to the fast loop yet.
+    pub(super) holds_header: bool,
     /// The last quiet token that was stepped over (gfx10, gfx11).
     pub(super) quiet: Quiet,
     /// The first token held back has a quiet one of its own time before it.
     pub(super) follows_quiet: bool,
     /// Nobody looks at waves: only their starts and ends matter.
     pub(super) skips_waves: bool,
+    /// Keep to careful steps, to hold the fast loop against them.
+    #[cfg(test)]
+    pub(super) is_slow: bool,
 }
 
 impl RdnaDecoder {
@@ -89,9 +94,12 @@ impl RdnaDecoder {
             cluster: 0,
             cluster_ends: false,
             held: Vec::new(),
+            holds_header: false,
             quiet: Quiet::NONE,
             follows_quiet: false,
             skips_waves: !options.records.needs_waves(),
+            #[cfg(test)]
+            is_slow: false,
         }
     }
 
@@ -131,7 +139,10 @@ impl RdnaDecoder {
             TokenKind::RegInit => self.reg_init(raw, time, out),
             TokenKind::ShaderData => self.shader_data(false, raw, time, out),
             TokenKind::ShaderDataShort => self.shader_data(true, raw, time, out),
-            TokenKind::Header => self.header.update(raw),
+            TokenKind::Header => {
+                self.header.update(raw);
+                self.holds_header = false;
+            }
             _ => self.flush_samples(out),
         }
     }

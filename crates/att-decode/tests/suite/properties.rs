@@ -96,7 +96,8 @@ proptest! {
         damages.iter().for_each(|damage| apply(&mut bytes, damage));
         for options in all_options() {
             let whole = records(&bytes, kernels, options, &[]);
-            prop_assert_eq!(&whole, &records(&bytes, kernels, options, &pieces));
+            let cut = records(&bytes, kernels, options, &pieces);
+            prop_assert_eq!(crate::support::first_difference(&whole, &cut), None);
         }
     }
 
