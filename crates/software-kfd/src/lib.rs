@@ -17,7 +17,8 @@
 //! (`events`) happens on the caller's thread, over static tables and futexes.
 //!
 //! All device files are duplicates of one memory file; buffers are ranges of it, so the runtime's own `mmap` calls
-//! make GPU addresses equal CPU addresses without a hook.
+//! make GPU addresses equal CPU addresses without a hook. Compute queues are the model's; SDMA queues are threads of
+//! this library. Both find work by their doorbells, and sleep behind one watching thread when there is none.
 //!
 //! # Limits
 //!
