@@ -74,6 +74,8 @@ pub struct Owner {
     unhooks: Vec<(ContextId, Done)>,
     /// Traces in progress, in the order in which they began.
     traces: Vec<Trace>,
+    /// The trace whose data lie in the slot.
+    in_slot: Option<TraceId>,
     submissions: Submissions,
     silent: Silent,
     timer_runs: bool,
@@ -136,6 +138,7 @@ impl Owner {
             claim: None,
             unhooks: Vec::new(),
             traces: Vec::new(),
+            in_slot: None,
             submissions: Submissions::default(),
             silent: Silent::default(),
             timer_runs: false,

@@ -152,11 +152,12 @@ impl Owner {
 
     /// After the last trace of a context: leases that were dropped meanwhile go now.
     pub(super) fn give_back_early_leases(&mut self, context: ContextId) {
-        if self.traces_of(context) > 0 {
+        let early = self.contexts.get(&context).map_or(0, |entry| entry.returned_early);
+        if early == 0 || self.traces_of(context) > 0 {
             return;
         }
         if let Some(entry) = self.contexts.get_mut(&context) {
-            let early = std::mem::take(&mut entry.returned_early);
+            entry.returned_early = 0;
             entry.give_back(early);
         }
     }

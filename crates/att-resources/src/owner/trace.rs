@@ -179,8 +179,9 @@ impl Owner {
     }
 
     pub(super) fn stop_submitted(&mut self, trace: TraceId, effects: &mut Vec<Effect>) {
-        let found = self.traces.iter_mut().find(|entry| is(trace)(entry) && entry.stage == Stage::Running);
-        match found {
+        // It has just begun, so it is among the last.
+        let mut newest = self.traces.iter_mut().rev();
+        match newest.find(|entry| is(trace)(entry) && entry.stage == Stage::Running) {
             Some(entry) => {
                 entry.stage = Stage::Stopping;
                 if fault::is(Fault::CopyBeforeRetired) {
@@ -199,7 +200,7 @@ impl Owner {
     ) {
         let found =
             self.traces.iter().any(|entry| is(trace)(entry) && !entry.is_device() && entry.is_on_gpu());
-        let slot_is_full = self.traces.iter().any(|entry| entry.stage == Stage::Copying);
+        let slot_is_full = self.in_slot.is_some();
         match outcome {
             _ if !found => {
                 if !fault::is(Fault::CopyBeforeRetired) {
@@ -229,6 +230,7 @@ impl Owner {
     pub(super) fn readable(&mut self, trace: TraceId, effects: &mut Vec<Effect>) {
         let Some(entry) = self.traces.iter_mut().find(|entry| is(trace)(entry)) else { return };
         entry.stage = Stage::Copying;
+        self.in_slot = Some(trace);
         if let Some(client) = self.client(trace.context) {
             effects.push(Effect::Ended { client, trace, outcome: Ok(()) });
         }
@@ -297,6 +299,7 @@ impl Owner {
     }
 
     fn remove(&mut self, trace: TraceId) -> Option<Trace> {
+        self.in_slot.take_if(|copied| *copied == trace);
         let index = self.traces.iter().position(is(trace))?;
         Some(self.traces.remove(index))
     }
