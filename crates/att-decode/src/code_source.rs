@@ -1,9 +1,11 @@
 //! Instructions from code objects, decoded by our own tables.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use wavescope_isa::{CodeObject, Error as IsaError, Target, decode};
 
+use crate::marker::FunctionMap;
 use crate::record::Pc;
 use crate::source::{InstructionSource, ProgramLine};
 
@@ -40,6 +42,7 @@ struct Object {
     target: Option<Target>,
     /// Virtual address and bytes of each run of code.
     code: Vec<(u64, Vec<u8>)>,
+    map: Option<Arc<FunctionMap>>,
 }
 
 impl CodeObjects {
@@ -65,7 +68,8 @@ impl CodeObjects {
         if let Some(id) = id {
             self.by_id.insert(id, self.objects.len());
         }
-        self.objects.push(Object { address, size: object.load_size(), target, code });
+        let map = FunctionMap::of_code_object(elf).map(Arc::new);
+        self.objects.push(Object { address, size: object.load_size(), target, code, map });
         Ok(())
     }
 
@@ -75,6 +79,12 @@ impl CodeObjects {
             let offset = address.checked_sub(object.address?)?;
             (offset < object.size).then_some((object, offset))
         })
+    }
+
+    /// The object of an id.
+    fn object(&self, id: u64) -> Option<&Object> {
+        let known = self.by_id.get(&id).and_then(|&index| self.objects.get(index));
+        known.or_else(|| self.guessed(id))
     }
 
     /// The object of an id that nobody gave: the one there is, or the one at that place of the list.
@@ -111,12 +121,17 @@ impl InstructionSource for CodeObjects {
     fn instruction(&mut self, pc: Pc, gfxip: u32) -> Option<ProgramLine> {
         let (object, vaddr) = match pc.code_object_id {
             0 => self.holding(pc.address)?,
-            id => {
-                let known = self.by_id.get(&id).and_then(|&index| self.objects.get(index));
-                (known.or_else(|| self.guessed(id))?, pc.address)
-            }
+            id => (self.object(id)?, pc.address),
         };
         object.line(vaddr, gfxip)
+    }
+
+    fn has_function_maps(&self) -> bool {
+        self.objects.iter().any(|object| object.map.is_some())
+    }
+
+    fn function_map(&mut self, code_object_id: u64) -> Option<Arc<FunctionMap>> {
+        self.object(code_object_id)?.map.clone()
     }
 
     fn code_object_loaded(&mut self, id: u64, address: u64, _size: u64) {
@@ -139,7 +154,7 @@ mod tests {
 
     fn object(address: u64, first: u32) -> Object {
         let code = vec![(0, first.to_le_bytes().to_vec())];
-        Object { address: Some(address), size: 4, target: Some(Target::Gfx1100), code }
+        Object { address: Some(address), size: 4, target: Some(Target::Gfx1100), code, map: None }
     }
 
     const S_NOP: u32 = 0xbf80_0000;

@@ -56,6 +56,11 @@ impl<S: InstructionSource> Decoder<S> {
         &self.options
     }
 
+    /// The source of program lines.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
     /// Gives the source back.
     pub fn into_source(self) -> S {
         self.source

@@ -9,6 +9,7 @@ mod error;
 mod generation;
 mod gfx9;
 pub mod jsonl;
+mod marker;
 mod occupancy;
 mod options;
 #[cfg(feature = "rayon")]
@@ -29,6 +30,7 @@ pub use code_source::CodeObjects;
 pub use decoder::Decoder;
 pub use error::Error;
 pub use generation::Generation;
+pub use marker::{FunctionMap, MapEntry};
 pub use options::{Limits, Options, Recovery};
 #[cfg(feature = "rayon")]
 pub use parallel::decode_parallel;

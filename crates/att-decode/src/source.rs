@@ -1,7 +1,10 @@
 //! Where instructions come from: the seam to code objects and to a caller's own disassembler.
 
+use std::sync::Arc;
+
 use wavescope_isa::InstructionClass;
 
+use crate::marker::FunctionMap;
 use crate::record::Pc;
 
 /// What the stitcher needs to know of one instruction of the program.
@@ -110,6 +113,17 @@ fn branch_distance(text: &str) -> i64 {
 pub trait InstructionSource {
     /// The instruction at `pc`, for a chip of this graphics IP version (9, 10, 11 or 12).
     fn instruction(&mut self, pc: Pc, gfxip: u32) -> Option<ProgramLine>;
+
+    /// Whether any code object may have a map of shader markers. Asked once per chunk.
+    fn has_function_maps(&self) -> bool {
+        false
+    }
+
+    /// The map of shader markers of a code object, if it has one.
+    fn function_map(&mut self, code_object_id: u64) -> Option<Arc<FunctionMap>> {
+        let _ = code_object_id;
+        None
+    }
 
     /// Told when the stream announces a code object: where id `id` is loaded, and how large it is.
     fn code_object_loaded(&mut self, id: u64, address: u64, size: u64) {

@@ -4,8 +4,9 @@ use crate::decoder::Decoder;
 use crate::error::Error;
 use crate::generation::{Generation, first_word};
 use crate::gfx9::Gfx9Decoder;
+use crate::marker::MarkerStream;
 use crate::rdna::RdnaDecoder;
-use crate::record::RecordSink;
+use crate::record::{RecordKind, RecordSink};
 use crate::session::Outside;
 use crate::source::InstructionSource;
 
@@ -24,10 +25,16 @@ impl ChunkState {
     pub(crate) fn begin<S: InstructionSource>(chunk: &[u8], decoder: &Decoder<S>) -> Result<Self, Error> {
         let generation = Generation::of_chunk(chunk)?;
         let options = decoder.options();
+        let has_markers =
+            options.records.contains(RecordKind::Marker) && decoder.source().has_function_maps();
+        let markers = has_markers.then(MarkerStream::default);
         Ok(match generation {
             Generation::Gfx9 if chunk.len() == Generation::HEADER_BYTES => return Err(Error::EmptyGfx9),
-            Generation::Gfx9 => ChunkState::Gfx9(Box::new(Gfx9Decoder::new(first_word(chunk)?, options))),
-            rdna => ChunkState::Rdna(Box::new(RdnaDecoder::new(rdna, options))),
+            Generation::Gfx9 => {
+                let decoder = Gfx9Decoder::new(first_word(chunk)?, options).with_markers(markers);
+                ChunkState::Gfx9(Box::new(decoder))
+            }
+            rdna => ChunkState::Rdna(Box::new(RdnaDecoder::new(rdna, options).with_markers(markers))),
         })
     }
 

@@ -6,6 +6,7 @@ use super::wave::{Gfx9Wave, Status};
 use crate::bits::bits;
 use crate::emit::Block;
 use crate::error::Error;
+use crate::marker::MarkerStream;
 use crate::occupancy::{OccupancyLog, Running};
 use crate::options::Options;
 use crate::program::{
@@ -90,6 +91,8 @@ pub(crate) struct Gfx9Decoder {
     shader_data: Block<ShaderData>,
     realtime: Block<RealtimeSample>,
     perf: PerfLog,
+    /// Shader markers, where any code object has a map of them.
+    markers: Option<MarkerStream>,
     phase: u32,
     is_lossy: bool,
     /// Why the last token was refused.
@@ -117,12 +120,19 @@ impl Gfx9Decoder {
             shader_data: Block::new(RecordKind::ShaderData, |words| Record::ShaderData(words)),
             realtime: Block::new(RecordKind::Realtime, |samples| Record::Realtime(samples)),
             perf: PerfLog::default(),
+            markers: None,
             phase: FIRST_PHASE,
             is_lossy: false,
             refused: None,
             skips_waves: !options.records.needs_waves(),
             wave_entries: options.limits.wave_entries,
         }
+    }
+
+    /// Decodes shader markers too.
+    pub(crate) fn with_markers(mut self, markers: Option<MarkerStream>) -> Self {
+        self.markers = markers;
+        self
     }
 
     /// Takes one token other than TIME and time resets. A token that names hardware which does not exist is refused:
@@ -189,6 +199,9 @@ impl Gfx9Decoder {
         match kind {
             EventKind::PacketLoss => {
                 self.is_lossy = true;
+                if let Some(markers) = &mut self.markers {
+                    markers.lose();
+                }
                 out.emitter.loss(Loss { kind: LossKind::PacketLoss, byte_offset: byte, bytes: 0, time });
             }
             EventKind::SaveContext => {
@@ -271,6 +284,9 @@ impl Gfx9Decoder {
             self.occupancy.push(start, &self.program.code, &mut out.emitter);
         }
         self.running.insert(place.index(), entry);
+        if let Some(markers) = &mut self.markers {
+            markers.start((place.cu, place.simd, place.slot), entry, out.source);
+        }
     }
 
     #[inline(always)]
@@ -300,6 +316,9 @@ impl Gfx9Decoder {
             );
             self.occupancy.push_in_front(start, &self.program.code, &mut out.emitter);
             self.occupancy.push(end, &self.program.code, &mut out.emitter);
+        }
+        if let Some(markers) = &mut self.markers {
+            markers.end((place.cu, place.simd, place.slot), &self.program.code, out.source);
         }
         if self.is_double_buffered && self.occupancy.is_full() {
             self.occupancy.flush(&self.program.code, &mut out.emitter);
@@ -371,6 +390,9 @@ impl Gfx9Decoder {
         let record = ShaderData { time, value, cu, simd, wave_id: slot, flags: 0, reserved: 0 };
         self.shader_data.push(record, &mut out.emitter);
         self.shader_data.flush_full(&mut out.emitter);
+        if let Some(markers) = &mut self.markers {
+            markers.word(record, &mut out.emitter);
+        }
     }
 
     #[inline(never)]
@@ -393,9 +415,15 @@ impl Gfx9Decoder {
 
     /// Hands everything over that waits for the end of the chunk.
     pub(crate) fn finish(&mut self, out: &mut Outside<'_>) {
+        if let Some(markers) = &mut self.markers {
+            markers.finish(&self.program.code, out.source);
+        }
         self.occupancy.flush(&self.program.code, &mut out.emitter);
         self.realtime.flush(&mut out.emitter);
         self.shader_data.flush(&mut out.emitter);
+        if let Some(markers) = &mut self.markers {
+            markers.flush(&mut out.emitter);
+        }
         self.perf.finish();
         for index in 0..SIMDS * SLOTS {
             if self.is_live[index] {

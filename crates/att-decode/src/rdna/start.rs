@@ -64,6 +64,9 @@ impl RdnaDecoder {
         self.running.insert(place.index(), entry);
         let record = place.occupancy(true, entry, time, start.tags);
         self.occupancy.push(record, &self.program.code, &mut out.emitter);
+        if let Some(markers) = &mut self.markers {
+            markers.start((place.location(), place.simd(), place.slot), entry, out.source);
+        }
         if self.header.is_double_buffered && self.occupancy.is_full() {
             self.occupancy.flush(&self.program.code, &mut out.emitter);
         }

@@ -12,6 +12,7 @@ use super::wave::Issue;
 use crate::bits::bits;
 use crate::emit::Block;
 use crate::generation::Generation;
+use crate::marker::MarkerStream;
 use crate::occupancy::{OccupancyLog, Running};
 use crate::options::Options;
 use crate::program::{ComputeRegister, MARKER_REGISTER, Program, Queue, Word};
@@ -55,6 +56,8 @@ pub(crate) struct RdnaDecoder {
     pub(super) is_lossy: bool,
     /// The data at hand end where the chunk ends.
     pub(super) is_last: bool,
+    /// Shader markers, where any code object has a map of them.
+    pub(super) markers: Option<MarkerStream>,
     pub(super) cluster: u8,
     pub(super) cluster_ends: bool,
     /// Held back until a later token arrives (gfx10, gfx11).
@@ -91,6 +94,7 @@ impl RdnaDecoder {
             loss_pending: false,
             is_lossy: false,
             is_last: false,
+            markers: None,
             cluster: 0,
             cluster_ends: false,
             held: Vec::new(),
@@ -154,6 +158,12 @@ impl RdnaDecoder {
         self.is_attentive = self.loss_pending;
     }
 
+    /// Decodes shader markers too.
+    pub(crate) fn with_markers(mut self, markers: Option<MarkerStream>) -> Self {
+        self.markers = markers;
+        self
+    }
+
     /// Graphics IP version.
     pub(crate) fn gfxip(&self) -> u32 {
         self.generation.gfxip()
@@ -174,6 +184,9 @@ impl RdnaDecoder {
     }
 
     fn lost(&mut self, time: i64, bit: u64, out: &mut Outside<'_>) {
+        if let Some(markers) = &mut self.markers {
+            markers.lose();
+        }
         out.emitter.event(Event::global(EventKind::PacketLoss, time));
         let loss = Loss { kind: LossKind::PacketLoss, byte_offset: bit / 8, bytes: 0, time };
         out.emitter.loss(loss);
@@ -403,6 +416,9 @@ impl RdnaDecoder {
         };
         self.shader_data.push(record, &mut out.emitter);
         self.shader_data.flush_full(&mut out.emitter);
+        if let Some(markers) = &mut self.markers {
+            markers.word(record, &mut out.emitter);
+        }
     }
 
     #[inline]
@@ -417,6 +433,9 @@ impl RdnaDecoder {
         };
         let end = place.occupancy(false, entry, time, OccupancyTags::default());
         self.occupancy.push(end, &self.program.code, &mut out.emitter);
+        if let Some(markers) = &mut self.markers {
+            markers.end((place.location(), place.simd(), place.slot), &self.program.code, out.source);
+        }
     }
 
     #[inline(never)]
@@ -445,9 +464,15 @@ impl RdnaDecoder {
             // Quirk: the closing token has time 0.
             self.take_loss(0, self.cursor.bit, out);
         }
+        if let Some(markers) = &mut self.markers {
+            markers.finish(&self.program.code, out.source);
+        }
         self.occupancy.flush(&self.program.code, &mut out.emitter);
         self.realtime.flush(&mut out.emitter);
         self.shader_data.flush(&mut out.emitter);
+        if let Some(markers) = &mut self.markers {
+            markers.flush(&mut out.emitter);
+        }
         self.other_simd.flush(&mut out.emitter);
         for slot in 0..SLOTS as u8 {
             for index in self.slots.stack(slot) {
