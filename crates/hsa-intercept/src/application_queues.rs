@@ -185,6 +185,14 @@ impl ApplicationQueues {
         hardware.set_front(block.pointer());
         let device: Arc<HsaDevice> = Arc::clone(&self.device);
         let front = Arc::new(Front::new(block, hardware, handle.clone(), doorbell, device));
+        let (weak, worker) = (Arc::downgrade(&front), Arc::clone(&self.worker));
+        handle.set_nudge(move || {
+            let Some(front) = weak.upgrade() else { return false };
+            if front.request_mark() {
+                worker.wake();
+            }
+            true
+        });
         if !self.fronts.add(&front) {
             discard(front.hardware());
             return Err(Error::TooManyQueues);

@@ -45,6 +45,8 @@ struct Registry {
     next: u64,
     /// The current or last snapshot period of each agent.
     periods: Vec<Period>,
+    /// Which agents are serialized.
+    serialized: Vec<bool>,
     shut_down: bool,
 }
 
@@ -65,6 +67,24 @@ enum Stage {
 struct Period {
     number: u64,
     active: bool,
+}
+
+/// An agent whose serialization begins: nothing is granted until this is dropped.
+struct Begin<'a> {
+    agent: &'a Arc<AgentState>,
+}
+
+impl<'a> Begin<'a> {
+    fn of(agent: &'a Arc<AgentState>) -> Self {
+        agent.loosen(1);
+        Self { agent }
+    }
+}
+
+impl Drop for Begin<'_> {
+    fn drop(&mut self) {
+        self.agent.tighten();
+    }
 }
 
 /// A queue of the application that the engine rewrites.
@@ -98,6 +118,16 @@ impl QueueHandle {
         self.queue.rewrite(packets, first, &mut write);
     }
 
+    /// Writes a mark if one was asked for; whoever feeds the queue calls this when it was nudged, between batches.
+    pub fn mark(&self, mut write: impl FnMut(&[AqlPacket])) {
+        self.queue.mark(&mut write);
+    }
+
+    /// `nudge` makes whoever feeds the queue call [`mark`](Self::mark) soon; it says whether that will happen.
+    pub fn set_nudge(&self, nudge: impl Fn() -> bool + Send + Sync + 'static) {
+        self.queue.set_nudge(Arc::new(nudge));
+    }
+
     /// Waits until nothing that was instrumented on the queue is in flight; `false` if `timeout` passed before.
     pub fn wait_empty(&self, timeout: Duration) -> bool {
         self.queue.wait_empty(timeout)
@@ -109,7 +139,11 @@ impl Engine {
     pub fn new(device: Arc<dyn Device>, agents: impl IntoIterator<Item = AgentId>) -> Self {
         let agents: Vec<_> =
             agents.into_iter().map(|id| Arc::new(AgentState::new(id, Arc::clone(&device)))).collect();
-        let registry = Registry { periods: vec![Period::default(); agents.len()], ..Registry::default() };
+        let registry = Registry {
+            periods: vec![Period::default(); agents.len()],
+            serialized: vec![false; agents.len()],
+            ..Registry::default()
+        };
         Self {
             agents,
             reaper: Arc::new(Reaper::new(device)),
@@ -123,7 +157,7 @@ impl Engine {
     pub fn add_queue(&self, agent: AgentId) -> Option<QueueHandle> {
         let agent = self.agents.iter().find(|state| state.id == agent)?;
         let id = QueueId(self.queues.fetch_add(1, Ordering::Relaxed) + 1);
-        Some(QueueHandle { queue: Queue::new(id, agent, &self.dispatches) })
+        Some(QueueHandle { queue: Queue::new(id, agent, &self.dispatches, &self.reaper) })
     }
 
     /// The runtime reported an error and stopped the queue: what is in flight on it is lost.
@@ -179,7 +213,11 @@ impl Engine {
     /// the runtime itself knows.
     pub fn times_of(&self, agent: AgentId, signal: Signal) -> Option<DispatchTimes> {
         let state = self.agents.iter().find(|state| state.id == agent)?;
-        state.times.get(signal.0, |carrier| state.device.dispatch_times(agent, carrier))
+        state.times.get(signal.0, |carrier| {
+            // While the kernel runs there is nothing to tell.
+            let ended = state.device.load(carrier) < 1;
+            ended.then(|| state.device.dispatch_times(agent, carrier)).flatten()
+        })
     }
 
     /// The application destroyed a signal.
@@ -198,17 +236,30 @@ impl Engine {
 
     /// Changes the registry, swaps the snapshots of the agents that `subscriber` covers, and waits for their hooks.
     fn change(&self, subscriber: &Subscriber, change: impl FnOnce(&mut Registry)) {
+        let mut begins: Vec<Begin<'_>> = Vec::new();
         let swapped: Vec<(&AgentState, Swapped<'_, Snapshot>)> = {
             let mut registry = self.registry.lock();
             change(&mut registry);
             registry.subscribers.retain(|(left, stage)| *stage != Stage::Leaving || left.owes());
             let covered = self.agents.iter().enumerate().filter(|(_, agent)| subscriber.covers(agent.id));
             covered
-                .map(|(index, agent)| (&**agent, agent.snapshots.swap(self.snapshot(&mut registry, index))))
+                .map(|(index, agent)| {
+                    let snapshot = self.snapshot(&mut registry, index);
+                    let serialize = snapshot.as_ref().is_some_and(|snapshot| snapshot.serialize);
+                    let was_serialized = std::mem::replace(&mut registry.serialized[index], serialize);
+                    if serialize && !was_serialized {
+                        begins.push(Begin::of(agent));
+                    }
+                    (&**agent, agent.snapshots.swap(snapshot))
+                })
                 .collect()
         };
         for (agent, old) in swapped {
             old.wait(words(&agent.queues()));
+        }
+        // The hooks see the new subscribers; what went through before ends at the marks.
+        for begin in &begins {
+            begin.agent.queues().iter().for_each(Queue::request_mark);
         }
     }
 
@@ -233,7 +284,7 @@ impl Engine {
         }
         registry.periods[agent].number += u64::from(!was_active && registry.periods[agent].active);
         let period = registry.periods[agent].number;
-        Some(Arc::new(Snapshot { asked, serialize, period, reaper: Arc::clone(&self.reaper) }))
+        Some(Arc::new(Snapshot { asked, serialize, period }))
     }
 }
 

@@ -14,6 +14,7 @@ use wavescope_core::{DispatchId, Grant, Token};
 use crate::device::Signal;
 use crate::serializer::RunId;
 use crate::subscribers::Subscriber;
+use crate::transition::Transition;
 
 /// Value that a retire counter begins with: far from any condition that somebody could wait for, and no program
 /// dispatches often enough to use it up.
@@ -28,6 +29,8 @@ pub(crate) enum Entry {
     Announcement(RunId),
     /// Behind kernels of a run that nobody instrumented.
     EndOfKernels(RunId),
+    /// Behind everything from before the agent was serialized.
+    Mark(Arc<Transition>),
 }
 
 /// An instrumented dispatch in flight.

@@ -28,6 +28,7 @@ mod table;
 mod technique;
 mod thread_mark;
 mod times;
+mod transition;
 
 pub use code_objects::{CodeObject, CodeObjectListener, Kernel};
 pub use device::{Device, Signal, SignalKind};

@@ -12,16 +12,19 @@ use std::time::{Duration, Instant};
 
 use wavescope_core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use wavescope_core::sync::{Condvar, Mutex};
-use wavescope_core::{DispatchEvent, DispatchTimes, LossReason, Outcome, QueueId};
+use wavescope_core::{AqlPacket, DispatchEvent, DispatchTimes, LossReason, Outcome, QueueId};
 
 use crate::Error;
 use crate::agent::AgentState;
 use crate::device::{Device, Signal, SignalKind};
 use crate::fault::{self, Fault};
 use crate::flight::{COUNTER_START, Entry, Flight, Flying};
+use crate::packets::barrier;
+use crate::reaper::Reaper;
 use crate::rewrite::Scratch;
 use crate::serializer::Lane;
 use crate::snapshot::HookWord;
+use crate::transition::Transition;
 
 /// One queue.
 pub(crate) struct Queue {
@@ -39,7 +42,15 @@ pub(crate) struct Queue {
     released: AtomicBool,
     /// Process-wide number of the last dispatch.
     pub(crate) dispatches: Arc<AtomicU64>,
+    pub(crate) reaper: Arc<Reaper>,
+    /// Makes whoever feeds the queue call [`mark`](Queue::mark), where that is possible.
+    nudge: Mutex<Option<Nudge>>,
+    /// What the next call of `mark` is for.
+    wanted: Mutex<Option<Arc<Transition>>>,
 }
+
+/// Reaches a queue from outside its hook. Returns whether it does.
+pub(crate) type Nudge = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The signals of a queue that is measured.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +68,12 @@ const FAILED: u32 = 1;
 const DESTROYED: u32 = 2;
 
 impl Queue {
-    pub(crate) fn new(id: QueueId, agent: &Arc<AgentState>, dispatches: &Arc<AtomicU64>) -> Arc<Self> {
+    pub(crate) fn new(
+        id: QueueId,
+        agent: &Arc<AgentState>,
+        dispatches: &Arc<AtomicU64>,
+        reaper: &Arc<Reaper>,
+    ) -> Arc<Self> {
         let queue = Arc::new(Self {
             id,
             agent: Arc::clone(agent),
@@ -70,6 +86,9 @@ impl Queue {
             closed: AtomicU32::new(OPEN),
             released: AtomicBool::new(false),
             dispatches: Arc::clone(dispatches),
+            reaper: Arc::clone(reaper),
+            nudge: Mutex::new(None),
+            wanted: Mutex::new(None),
         });
         agent.add_queue(&queue);
         queue
@@ -99,6 +118,43 @@ impl Queue {
         *self.signals.lock() = Some(signals);
         self.agent.set_gate(self.lane, gate);
         Ok(signals)
+    }
+
+    /// The signals, made now if the queue has not been measured before.
+    pub(crate) fn ensure_signals(self: &Arc<Self>) -> Option<QueueSignals> {
+        self.signals().or_else(|| {
+            let signals = self.make_signals(self.reaper.bell()?).ok()?;
+            self.reaper.watch(self);
+            Some(signals)
+        })
+    }
+
+    pub(crate) fn set_nudge(&self, nudge: Nudge) {
+        *self.nudge.lock() = Some(nudge);
+    }
+
+    /// Asks for a mark behind everything that was enqueued so far; grants of the agent are held back until it retired.
+    pub(crate) fn request_mark(self: &Arc<Self>) {
+        let Some(nudge) = self.nudge.lock().clone() else { return };
+        if !self.is_open() || self.ensure_signals().is_none() {
+            return;
+        }
+        let transition = Transition::begin(&self.agent);
+        let before = self.wanted.lock().replace(Arc::clone(&transition));
+        before.iter().for_each(|before| before.end());
+        if nudge() {
+            self.reaper.hurry(transition);
+        } else {
+            transition.end();
+        }
+    }
+
+    /// Writes the mark that was asked for, if one was. Called by whoever feeds the queue.
+    pub(crate) fn mark(&self, write: &mut dyn FnMut(&[AqlPacket])) {
+        let (Some(transition), Some(signals)) = (self.wanted.lock().take(), self.signals()) else { return };
+        self.reaper.expect_rings(1);
+        self.flight.lock().push_all(&mut vec![Entry::Mark(transition)]);
+        write(&[barrier(0, signals.counter.0), barrier(0, signals.bell.0)]);
     }
 
     /// The runtime stopped the queue: nothing on it will complete.
@@ -179,6 +235,7 @@ impl Queue {
         let agent = &self.agent;
         match entry {
             Entry::Announcement(run) => agent.serialize(|machine| machine.announced(self.lane, run)),
+            Entry::Mark(transition) => transition.end(),
             Entry::EndOfKernels(run) => agent.serialize(|machine| machine.retired(self.lane, run)),
             Entry::Dispatch(flying) => {
                 let outcome = Outcome::Completed(self.times(&flying));
@@ -195,10 +252,11 @@ impl Queue {
 
     /// The kernel's times, kept for the application as they are and clamped for ourselves.
     fn times(&self, flying: &Flying) -> DispatchTimes {
-        let times = self.device().dispatch_times(self.agent.id, flying.carrier);
-        if flying.forwarded != 0 {
-            self.agent.times.retired(flying.forwarded, flying.dispatch, times);
-        }
+        let ask = || self.device().dispatch_times(self.agent.id, flying.carrier);
+        let times = match flying.forwarded {
+            0 => ask(),
+            signal => self.agent.times.retired(signal, flying.dispatch, ask),
+        };
         let Some(times) = times else { return DispatchTimes::default() };
         let latest = self.device().now_ns().max(flying.enqueued_ns);
         let clamp = |time: u64| time.clamp(flying.enqueued_ns, latest);
@@ -210,12 +268,19 @@ impl Queue {
         self.flight.lock().abandon(entries);
         let reason = if self.is_destroyed() { LossReason::QueueDestroyed } else { LossReason::QueueError };
         for entry in entries.drain(..) {
-            let Entry::Dispatch(flying) = entry else { continue };
+            let flying = match entry {
+                Entry::Dispatch(flying) => flying,
+                Entry::Mark(transition) => {
+                    transition.end();
+                    continue;
+                }
+                Entry::Announcement(_) | Entry::EndOfKernels(_) => continue,
+            };
             if flying.run.is_none() {
                 self.agent.tighten();
             }
             if flying.forwarded != 0 {
-                self.agent.times.retired(flying.forwarded, flying.dispatch, None);
+                self.agent.times.retired(flying.forwarded, flying.dispatch, || None);
             }
             for part in flying.uses.iter().flatten() {
                 let _ = part.subscriber.take_grant(part.token);

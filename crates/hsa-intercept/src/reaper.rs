@@ -9,7 +9,7 @@
 //! the bell *before* it looks, so what comes while it looks wakes it again.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wavescope_core::sync::Mutex;
 use wavescope_core::sync::atomic::{AtomicI64, Ordering};
@@ -19,6 +19,7 @@ use crate::Error;
 use crate::device::{Device, Signal, SignalKind};
 use crate::flight::{COUNTER_START, Entry};
 use crate::queue::Queue;
+use crate::transition::Transition;
 
 /// A wait ends after this even without a reason, as a second line of defence against a lost interrupt.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -37,6 +38,8 @@ struct Inbox {
     bell: Option<Signal>,
     /// All queues that are measured.
     queues: Vec<Arc<Queue>>,
+    /// Marks that queues have yet to reach.
+    marks: Vec<Arc<Transition>>,
     stop: bool,
 }
 
@@ -45,6 +48,7 @@ pub(crate) struct Rounds {
     bell: Signal,
     /// The bell's value when it was last read.
     heard: i64,
+    limit: Duration,
     queues: Vec<Arc<Queue>>,
     entries: Vec<Entry>,
     carriers: Vec<Signal>,
@@ -74,7 +78,7 @@ impl Reaper {
         let bell = self.device.create_signal(COUNTER_START, SignalKind::Interrupt)?;
         self.inbox.lock().bell = Some(bell);
         let (queues, entries, carriers) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Rounds { bell, heard: COUNTER_START, queues, entries, carriers })
+        Ok(Rounds { bell, heard: COUNTER_START, limit: LONGEST_WAIT, queues, entries, carriers })
     }
 
     /// The bell, for packets that ring it.
@@ -85,6 +89,12 @@ impl Reaper {
     /// `count` packets that ring the bell are about to be handed to a queue.
     pub(crate) fn expect_rings(&self, count: usize) {
         self.rings.fetch_add(count as i64, Ordering::Relaxed);
+    }
+
+    /// Gives up on a mark when its time is over.
+    pub(crate) fn hurry(&self, transition: Arc<Transition>) {
+        self.inbox.lock().marks.push(transition);
+        self.wake();
     }
 
     /// Adds a queue whose signals were just made.
@@ -131,7 +141,7 @@ impl Reaper {
 
     /// One wait and one look at every queue. Returns whether there will be another.
     fn round(&self, rounds: &mut Rounds) -> bool {
-        self.device.wait_below(rounds.bell, rounds.heard, LONGEST_WAIT);
+        self.device.wait_below(rounds.bell, rounds.heard, rounds.limit);
         rounds.heard = self.device.load(rounds.bell);
         let stop = self.read_inbox(&mut rounds.queues);
         for queue in &rounds.queues {
@@ -142,7 +152,24 @@ impl Reaper {
                 queue.release();
             }
         }
+        rounds.limit = self.end_late_marks();
         !stop
+    }
+
+    /// Ends marks whose time is over. Returns how long to wait for the next.
+    fn end_late_marks(&self) -> Duration {
+        let mut inbox = self.inbox.lock();
+        inbox.marks.retain(|mark| !mark.is_over());
+        let Some(next) = inbox.marks.iter().map(|mark| mark.deadline).min() else { return LONGEST_WAIT };
+        let now = Instant::now();
+        if now < next {
+            return next - now;
+        }
+        let late: Vec<_> = inbox.marks.extract_if(.., |mark| mark.deadline <= now).collect();
+        drop(inbox);
+        tracing::warn!(queues = late.len(), "kernels from before may overlap with those that are measured");
+        late.iter().for_each(|mark| mark.end());
+        Duration::ZERO
     }
 
     /// Copies the list of queues; those that were released in the round before leave it.

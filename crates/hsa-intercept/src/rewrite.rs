@@ -70,9 +70,8 @@ impl Queue {
             self.forget_times(packets, &snapshot);
             return write(packets);
         }
-        let Some(signals) = self.signals().or_else(|| self.first_signals(&snapshot)) else {
-            return write(packets);
-        };
+        // Without signals the batch goes through as it is: the application runs, nobody is asked.
+        let Some(signals) = self.ensure_signals() else { return write(packets) };
         let mut scratch = self.scratch.lock();
         scratch.begin(&snapshot, first);
         Rewriter {
@@ -102,13 +101,6 @@ impl Queue {
         if emptied {
             self.agent.snapshots.clear_if_current(snapshot);
         }
-    }
-
-    /// Without signals the batch goes through as it is: the application runs, nobody is asked.
-    fn first_signals(self: &Arc<Self>, snapshot: &Snapshot) -> Option<QueueSignals> {
-        let signals = self.make_signals(snapshot.reaper.bell()?).ok()?;
-        snapshot.reaper.watch(self);
-        Some(signals)
     }
 }
 
@@ -165,7 +157,7 @@ impl Rewriter<'_> {
         }
         self.end_tail();
         self.ring_bell();
-        self.snapshot.reaper.expect_rings(self.bells);
+        self.queue.reaper.expect_rings(self.bells);
         let loose = self.scratch.entries.iter().filter(|entry| is_loose(entry)).count();
         if loose > 0 {
             self.queue.agent.loosen(loose);

@@ -9,7 +9,6 @@ use wavescope_core::sync::{Condvar, Mutex};
 use wavescope_core::{AgentId, Subscription, SubscriptionId, Token};
 
 use crate::queue::Queue;
-use crate::reaper::Reaper;
 use crate::serializer::RunId;
 
 /// A subscription and what is in flight for it.
@@ -106,8 +105,6 @@ pub(crate) struct Snapshot {
     pub(crate) serialize: bool,
     /// Which stretch of time with subscribers this is; in between, packets went through unseen.
     pub(crate) period: u64,
-    /// Who follows the queues.
-    pub(crate) reaper: Arc<Reaper>,
 }
 
 impl Snapshot {

@@ -15,9 +15,17 @@ use crate::device::Signal;
 /// The application's signals of one agent that completed an instrumented kernel last.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
-    entries: Mutex<HashMap<u64, Entry>>,
-    /// Size of `entries`, readable without the lock.
+    known: Mutex<Known>,
+    /// Size of the table, readable without the lock.
     length: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By the application's signal.
+    entries: HashMap<u64, Entry>,
+    /// What the application was told of dispatches that have not retired.
+    told: HashMap<DispatchId, DispatchTimes>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,22 +48,29 @@ impl Times {
 
     /// `signal` is about to be forwarded for `dispatch`.
     pub(crate) fn forward(&self, signal: u64, dispatch: DispatchId, carrier: Signal) {
-        let mut entries = self.entries.lock();
-        entries.insert(signal, Entry { dispatch, ended: Ended::Carrier(carrier) });
-        self.length.store(entries.len(), Ordering::Release);
+        let mut known = self.known.lock();
+        known.entries.insert(signal, Entry { dispatch, ended: Ended::Carrier(carrier) });
+        self.length.store(known.entries.len(), Ordering::Release);
     }
 
-    /// `dispatch` retired; its carrier must not be asked any more. `None`: it has no times.
-    pub(crate) fn retired(&self, signal: u64, dispatch: DispatchId, times: Option<DispatchTimes>) {
-        let mut entries = self.entries.lock();
-        let Some(entry) = entries.get_mut(&signal).filter(|entry| entry.dispatch == dispatch) else { return };
-        match times {
-            Some(times) => entry.ended = Ended::At(times),
-            None => {
-                entries.remove(&signal);
-                self.length.store(entries.len(), Ordering::Release);
+    /// `dispatch` retired; its carrier must not be asked any more. Returns its times: what the application was told, if it
+    /// asked before, else what `ask` says. A runtime converts GPU time to system time a little differently each time.
+    pub(crate) fn retired(
+        &self,
+        signal: u64,
+        dispatch: DispatchId,
+        ask: impl FnOnce() -> Option<DispatchTimes>,
+    ) -> Option<DispatchTimes> {
+        let mut known = self.known.lock();
+        let times = known.told.remove(&dispatch).or_else(ask);
+        if let Some(entry) = known.entries.get_mut(&signal).filter(|entry| entry.dispatch == dispatch) {
+            match times {
+                Some(times) => entry.ended = Ended::At(times),
+                None => drop(known.entries.remove(&signal)),
             }
         }
+        self.length.store(known.entries.len(), Ordering::Release);
+        times
     }
 
     /// `signal` is used for something else, or destroyed. Returns whether the table became empty.
@@ -63,10 +78,10 @@ impl Times {
         if self.is_empty() {
             return false;
         }
-        let mut entries = self.entries.lock();
-        let removed = entries.remove(&signal).is_some();
-        self.length.store(entries.len(), Ordering::Release);
-        removed && entries.is_empty()
+        let mut known = self.known.lock();
+        let removed = known.entries.remove(&signal).is_some();
+        self.length.store(known.entries.len(), Ordering::Release);
+        removed && known.entries.is_empty()
     }
 
     /// The times for `signal`; `ask` reads a carrier. `None` if the runtime is to be asked itself.
@@ -79,10 +94,18 @@ impl Times {
             return None;
         }
         // The lock keeps the carrier from being recycled while it is read.
-        let entries = self.entries.lock();
-        match entries.get(&signal)?.ended {
-            Ended::Carrier(carrier) => ask(carrier),
+        let mut known = self.known.lock();
+        let entry = *known.entries.get(&signal)?;
+        match entry.ended {
             Ended::At(times) => Some(times),
+            Ended::Carrier(carrier) => match known.told.get(&entry.dispatch) {
+                Some(told) => Some(*told),
+                None => {
+                    let times = ask(carrier)?;
+                    known.told.insert(entry.dispatch, times);
+                    Some(times)
+                }
+            },
         }
     }
 }

@@ -112,26 +112,27 @@ on_both_faces! {
     fn producers_that_fill_slots_out_of_order_lose_nothing(rig on "gfx942") {
         const PRODUCERS: u32 = 8;
         const EACH: u32 = 200;
+        /// With more than 256 packets waiting around the ring's end, ROCr's intercept queue writes past a buffer.
+        const AHEAD: i64 = 30;
         let (counting, records) = start(rig, 8);
-        let queue = rig.application.queue(rig.gpu(0), 64).unwrap();
-        let done = rig.application.signal(i64::from(PRODUCERS * EACH)).unwrap();
-        let load = core(rig).hsa_queue_load_read_index_scacquire_fn.unwrap();
+        let queue = rig.application.queue(rig.gpu(0), 1024).unwrap();
+        let total = i64::from(PRODUCERS * EACH);
+        let done = rig.application.signal(total).unwrap();
+        let reserved = AtomicI64::new(0);
         std::thread::scope(|scope| {
-            // A small ring: with more than 256 packets around its end, ROCr's intercept queue writes past a buffer.
             for producer in 0..PRODUCERS {
-                let (queue, done) = (&queue, done.handle().handle);
+                let (queue, done, reserved) = (&queue, &done, &reserved);
                 let rig = Shared(rig);
                 scope.spawn(move || {
                     for n in 0..EACH {
-                        let first = reserve(rig.get(), queue, 2);
-                        // SAFETY: the queue lives.
-                        while first + 2 > unsafe { load(queue.raw()) } + u64::from(queue.capacity()) {
+                        let mine = reserved.fetch_add(1, Ordering::AcqRel);
+                        while mine - (total - done.load().unwrap()) > AHEAD {
                             std::thread::yield_now();
                         }
-                        let barrier = our_barrier();
-                        let kernel = packet(rig.get(), 1 + (producer * EACH + n) % 50, done);
+                        let first = reserve(rig.get(), queue, 2);
+                        let kernel = packet(rig.get(), 1 + (producer * EACH + n) % 50, done.handle().handle);
                         // The second slot first, sometimes rung before the first is written.
-                        write(queue, first + 1, &barrier);
+                        write(queue, first + 1, &our_barrier());
                         if n % 3 == 0 {
                             ring(rig.get(), queue, first + 1);
                         }
@@ -194,7 +195,10 @@ on_both_faces! {
         let mut seen = std::collections::HashSet::new();
         let mut delivered = 0;
         while let Some(counted) = records.try_recv() {
-            assert_eq!(total(&counted, "SQ_WAVES"), 7.0);
+            let waves = total(&counted, "SQ_WAVES");
+            // An intercept queue cannot be asked where it is, so kernels from before a window may overlap with its first.
+            let exact = rig.interceptor.technique() == Some(Technique::Doorbell);
+            assert!(if exact { waves == 7.0 } else { waves >= 7.0 }, "{waves} waves");
             assert!(seen.insert(counted.dispatch.id), "recorded twice");
             delivered += 1;
         }

@@ -67,6 +67,8 @@ pub(crate) struct Front {
     busy: AtomicBool,
     /// The hardware ring was full: the worker goes on.
     stalled: AtomicBool,
+    /// A mark is to be written between two batches.
+    marking: AtomicBool,
     reader: Mutex<Reader>,
 }
 
@@ -99,6 +101,7 @@ impl Front {
             rung: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             stalled: AtomicBool::new(false),
+            marking: AtomicBool::new(false),
             reader: Mutex::new(Reader::default()),
         }
     }
@@ -135,6 +138,12 @@ impl Front {
         self.pump()
     }
 
+    /// Has a mark written behind what was enqueued so far. Returns whether the worker has to go on.
+    pub(crate) fn request_mark(&self) -> bool {
+        self.marking.store(true, Ordering::SeqCst);
+        self.pump()
+    }
+
     /// The value that the doorbell's signal has. Returns whether that is news.
     pub(crate) fn hear(&self, value: i64) -> bool {
         let Ok(value) = u64::try_from(value) else { return false };
@@ -164,7 +173,8 @@ impl Front {
                 return true;
             }
             // A doorbell that found the front busy after `read` had looked, or a slot written since.
-            if next >= self.rung.load(Ordering::SeqCst) || !self.block.is_written(next) {
+            let more = next < self.rung.load(Ordering::SeqCst) && self.block.is_written(next);
+            if !more && !self.marking.load(Ordering::SeqCst) {
                 return false;
             }
         }
@@ -178,6 +188,10 @@ impl Front {
             if !self.send_kept(&mut reader) {
                 return (reader.next, true);
             }
+            if self.marking.swap(false, Ordering::SeqCst) {
+                self.handle.mark(|packets| self.send(packets, &mut reader.kept));
+                continue;
+            }
             let first = reader.next;
             let until = self.rung.load(Ordering::SeqCst).min(first + CHUNK as u64);
             reader.batch.clear();
@@ -187,11 +201,14 @@ impl Front {
             }
             reader.next = first + reader.batch.len() as u64;
             let Reader { batch, kept, .. } = &mut *reader;
-            self.handle.rewrite(batch, first, |packets| {
-                let sent = self.hardware.write(packets);
-                kept.extend_from_slice(&packets[sent..]);
-            });
+            self.handle.rewrite(batch, first, |packets| self.send(packets, kept));
         }
+    }
+
+    /// Sends packets, and keeps those for which there is no room.
+    fn send(&self, packets: &[AqlPacket], kept: &mut Vec<AqlPacket>) {
+        let sent = self.hardware.write(packets);
+        kept.extend_from_slice(&packets[sent..]);
     }
 
     /// Sends what did not fit before. Returns whether nothing is left.

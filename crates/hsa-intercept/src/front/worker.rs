@@ -102,7 +102,8 @@ impl Worker {
             }
             match self.look() {
                 Seen::Stalled => {
-                    thread::sleep(pause);
+                    // A pause between looks, not a synchronisation: never modelled.
+                    std::thread::sleep(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                     continue;
                 }

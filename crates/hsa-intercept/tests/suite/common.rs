@@ -160,6 +160,16 @@ impl FakeQueue {
         }
     }
 
+    /// Lets interception write marks into the queue from outside its hook, as a queue front does.
+    pub(crate) fn accept_marks(self: &Arc<Self>) {
+        let queue = Arc::downgrade(self);
+        self.handle.set_nudge(move || {
+            let Some(queue) = queue.upgrade() else { return false };
+            queue.handle.mark(|packets| queue.ring.lock().unwrap().extend(packets));
+            true
+        });
+    }
+
     /// Submits a batch as the application would; returns what went into the ring.
     pub(crate) fn submit(&self, packets: &[AqlPacket]) -> Vec<AqlPacket> {
         let mut index = self.index.lock().unwrap();

@@ -190,3 +190,37 @@ fn a_grant_returned_after_unsubscribing_still_lets_the_agent_go_on() {
     run_all(&[&queue]);
     engine.drain(next, LIMIT).unwrap();
 }
+
+// What went through unseen must be over before the first kernel is measured, where the queue can be asked.
+#[test]
+fn unseen_kernels_of_another_queue_hold_back_the_first_measured_one() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    let a = Arc::new(FakeQueue::new(&engine, &device, AGENT));
+    let b = FakeQueue::new(&engine, &device, AGENT);
+    a.accept_marks();
+    a.submit(&[kernel(1, 0)]);
+    engine.subscribe(FakeService::new(|_| Plan::Count).subscription(&[AGENT], true)).unwrap();
+    b.submit(&[kernel(2, 0)]);
+    assert_eq!(b.run(), 0, "kernel 1 may still run");
+    run_all(&[&a, &b]);
+    assert_eq!(a.ran.lock().unwrap()[0], Ran::Kernel(1));
+}
+
+// It may be waiting for the very kernel that is held back: then it is given up on.
+#[test]
+fn a_queue_that_does_not_come_to_its_mark_does_not_hang_the_others() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    let a = Arc::new(FakeQueue::new(&engine, &device, AGENT));
+    let b = FakeQueue::new(&engine, &device, AGENT);
+    a.accept_marks();
+    let signal = device.app_signal(1);
+    a.submit(&[app_barrier(signal), kernel(1, 0)]);
+    let service = FakeService::new(|_| Plan::Count);
+    let id = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
+    b.submit(&[kernel(2, signal)]);
+    run_all(&[&a, &b]);
+    engine.drain(id, LIMIT).unwrap();
+    assert_eq!(service.retired(), 1);
+}
