@@ -21,7 +21,7 @@ use crate::face::Inside;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a machine with faults is waited for.
-pub const FAULT_PATIENCE: Duration = Duration::from_millis(500);
+pub const FAULT_PATIENCE: Duration = Duration::from_millis(300);
 
 /// HSA's entries have no argument that says which runtime is meant, so there is one machine per process at a time.
 static TURN: Mutex<()> = Mutex::new(());

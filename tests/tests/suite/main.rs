@@ -5,6 +5,7 @@
 mod agents;
 mod aqlprofile;
 mod counting;
+mod faults;
 mod many_contexts;
 mod run;
 mod tracing;
