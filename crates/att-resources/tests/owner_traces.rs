@@ -308,6 +308,10 @@ fn packets_for_a_trace_that_does_not_run_are_refused() {
         || address.ask(|reply| Message::Insert { trace: id, packets: packets(&[9]), reply }).wait().unwrap();
     assert!(matches!(insert(), Err(Error::UnknownTrace { .. })));
     rig.started(id);
-    rig.finish_device(id);
+    let stop = rig.stop_device(id);
+    assert!(matches!(insert(), Err(Error::UnknownTrace { .. })), "behind its stop");
+    rig.gpu.retire();
+    rig.copied(id);
+    stop.wait().unwrap().unwrap();
     assert!(matches!(insert(), Err(Error::UnknownTrace { .. })));
 }

@@ -211,3 +211,29 @@ fn hung_gpu_is_an_error_and_its_memory_is_kept() {
     drop(service);
     assert_eq!(arena.allocations(), used);
 }
+
+#[test]
+fn hung_start_keeps_its_memory_too() {
+    let machine = Machine::new(1, Duration::from_millis(20));
+    let (service, chunks) = machine.context(1, &[0]);
+    let arena = Arc::clone(&machine.arenas[0]);
+    assert!(matches!(service.start(), Err(Error::AgentSilent { .. })));
+    assert!(chunks.try_recv().is_none(), "it never traced");
+    let used = arena.allocations();
+    assert!(used > 0);
+    drop(service);
+    assert_eq!(arena.allocations(), used);
+}
+
+#[test]
+fn failed_starts_use_up_no_places() {
+    let machine = Machine::new(1, LONG);
+    let (service, _chunks) = machine.context(1, &[0]);
+    machine.gpus[0].refuse_submissions(true);
+    for _ in 0..5 {
+        assert!(matches!(service.start(), Err(Error::Device { .. })));
+    }
+    machine.gpus[0].refuse_submissions(false);
+    start(&machine, &service, &[0]);
+    stop(&machine, &service, &[0]);
+}
