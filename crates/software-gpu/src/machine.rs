@@ -143,7 +143,7 @@ impl Machine {
         let walks = walks.finish();
         core.dispatches += 1;
         self.record(core, submission, &placed, &walks);
-        let outputs = self.observe(core, &descriptor, submission, &placed, registers);
+        let outputs = self.observe(core, &descriptor, submission, (&placed, &walks), registers);
         core.waves.shrink_to(KEPT_WAVES);
         drop(guard);
         self.write_outputs(outputs)?;
@@ -207,12 +207,12 @@ impl Machine {
         core: &mut Core,
         descriptor: &Descriptor,
         submission: &Submission<'_>,
-        placed: &Placed,
+        (placed, walks): (&Placed, &[Arc<Timed>]),
         registers: &QueueRegisters,
     ) -> Vec<Output> {
         let counted = registers.context.perfcount != 0;
         let watched = core.traces.any_on();
-        core.monitor.launch(&core.waves, placed.start, placed.end, counted, watched);
+        core.monitor.launch(&core.waves, walks, (placed.start, placed.end), counted, watched);
         if core.monitor.wants_sweep() {
             let gates = || gates(&self.config, &self.roles, &core.registers);
             core.monitor.sync(placed.start, core.placer.chip(), gates);
@@ -226,7 +226,7 @@ impl Machine {
             workgroup: submission.dispatch.geometry.workgroup,
             rsrc: descriptor.rsrc,
         };
-        core.traces.launch(placed.start, &registers, &core.waves, core.placer.chip());
+        core.traces.launch(placed.start, &registers, &core.waves, walks, core.placer.chip());
         core.traces.take_outputs()
     }
 

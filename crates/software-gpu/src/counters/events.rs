@@ -3,6 +3,7 @@
 //! Numbers: `counter_defs.yaml` of ROCm/rocm-systems (projects/rocprofiler-sdk). Meanings and units: AMD Instinct MI300
 //! and MI200 performance counters (rocm.docs.amd.com); RDNA names carry the same meanings.
 
+use super::instructions::{self, Kind};
 use wavescope_pm4::{Block, BlockId, Generation, Target};
 
 /// A modelled quantity.
@@ -34,6 +35,8 @@ pub(crate) enum Quantity {
     SpiGroups,
     /// Cycles with a compute wave launched by the engine resident.
     SpiBusyCycles,
+    /// Instructions of a kind.
+    Instructions(Kind),
     /// Waves resident: a level, useful only under an accumulate event.
     Level,
 }
@@ -78,6 +81,9 @@ const fn grbm(event: u32) -> Option<Quantity> {
 }
 
 fn sq(target: Target, event: u32) -> Option<Quantity> {
+    if let Some(kind) = instructions::kind(target, event) {
+        return Some(Quantity::Instructions(kind));
+    }
     match (target, event) {
         (_, 2) => Some(Quantity::Cycles),
         (_, 3) => Some(Quantity::BusyCycles),

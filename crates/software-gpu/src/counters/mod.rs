@@ -4,10 +4,12 @@
 //! they are read ([`events`]). Totals start, stop and clear with CP_PERFMON_CNTL and become readable when it samples.
 
 mod events;
+mod instructions;
 mod monitor;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod walks;
 
 pub(crate) use events::{Quantity, accumulate, quantity};
 pub(crate) use monitor::{Gates, Monitor};

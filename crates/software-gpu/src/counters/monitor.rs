@@ -4,11 +4,15 @@
 //! what counts first brings the totals up to the present ([`Monitor::sync`]): between two syncs the switches are
 //! constant.
 
+use std::sync::Arc;
+
 use wavescope_pm4::Generation;
 
 use super::totals::{Totals, XccTotals};
+use super::walks::Walks;
 use crate::DeviceConfig;
 use crate::place::{Chip, Position, Wave};
+use crate::walk::Timed;
 
 /// Which sequencers count: one mask of units for each engine of each XCC.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +40,8 @@ impl Gates {
 
 /// A wave whose time has not fully passed.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
-    wave: Wave,
+pub(super) struct Pending {
+    pub(super) wave: Wave,
     /// Up to here it is in the totals.
     from: u64,
     launched: bool,
@@ -63,6 +67,8 @@ pub(crate) struct Monitor {
     units: usize,
     xccs: Vec<Perfmon>,
     pending: Vec<Pending>,
+    /// Walks of the pending waves.
+    walks: Walks,
     /// Dispatches still at work, as (up to here in the totals, end).
     dispatches: Vec<(u64, u64)>,
     synced: u64,
@@ -111,6 +117,7 @@ impl Monitor {
             units,
             xccs: vec![perfmon; xccs],
             pending: Vec::new(),
+            walks: Walks::default(),
             dispatches: Vec::new(),
             synced: 0,
             busy,
@@ -120,12 +127,23 @@ impl Monitor {
 
     /// Takes the waves of a dispatch that lasts from `start` to `end`. Where nothing counts or traces (`watched`), those
     /// of a very large dispatch are not kept: counting that begins while it runs misses its rest.
-    pub(crate) fn launch(&mut self, waves: &[Wave], start: u64, end: u64, counted: bool, watched: bool) {
+    pub(crate) fn launch(
+        &mut self,
+        waves: &[Wave],
+        walks: &[Arc<Timed>],
+        (start, end): (u64, u64),
+        counted: bool,
+        watched: bool,
+    ) {
         self.dispatches.push((start, end));
         if waves.len() > Self::UNWATCHED_WAVES && !watched && !self.xccs.iter().any(Perfmon::runs) {
             return;
         }
-        let pending = |&wave: &Wave| Pending { wave, from: wave.start, launched: false, counted };
+        let first = self.walks.add(walks);
+        let pending = |&wave: &Wave| {
+            let wave = Wave { walk: first + wave.walk, ..wave };
+            Pending { wave, from: wave.start, launched: false, counted }
+        };
         self.pending.extend(waves.iter().map(pending));
     }
 
@@ -137,9 +155,9 @@ impl Monitor {
         self.pending.len() >= self.sweep_at || self.dispatches.len() >= self.sweep_at
     }
 
-    /// Waves that are or will be resident after the last sync.
-    pub(crate) fn waves(&self) -> impl Iterator<Item = &Wave> {
-        self.pending.iter().map(|pending| &pending.wave)
+    /// Waves that are or will be resident after the last sync, and their walks.
+    pub(crate) fn waves(&self) -> impl Iterator<Item = (&Wave, Option<&Arc<Timed>>)> {
+        self.pending.iter().map(|pending| (&pending.wave, self.walks.get(pending.wave.walk)))
     }
 
     /// The index of a sequencer within its XCC.
@@ -211,6 +229,7 @@ impl Monitor {
             *from = (*from).max(now);
             *end > now
         });
+        self.walks.keep(&mut self.pending);
     }
 
     fn count(&mut self, now: u64, chip: &Chip, gates: impl FnOnce() -> Gates) {
@@ -268,6 +287,10 @@ impl Monitor {
             let busy = extend(&mut self.busy.sequencers[xcc][sequencer], from, end);
             pending.add_to(&mut live.sequencers[sequencer], &Share { busy, ..share });
             live.levels[sequencer] += u64::from(wave.end > now);
+            if let Some(walk) = self.walks.get(wave.walk) {
+                let executed = walk.counts_between(from - wave.start, end - wave.start);
+                *live.sequencers[sequencer].executed.of_size(wave.size) += executed;
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ fn overlapping_waves_are_busy_once_and_their_cycles_add_up() {
     let mut bench = Bench::new();
     bench.monitor.set_state(0xFF, 1);
     let waves = [wave(0, 100, 200, 64), wave(0, 150, 300, 40), wave(1, 250, 400, 10)];
-    bench.monitor.launch(&waves, 90, 400, true, true);
+    bench.monitor.launch(&waves, &[], (90, 400), true, true);
     bench.sync(1000);
     let totals = bench.sample();
     assert_eq!((totals.waves, totals.full, totals.items, totals.groups), (3, 1, 114, 3));
@@ -58,7 +58,7 @@ fn the_same_totals_result_however_often_time_is_looked_at() {
     let run = |steps: &[u64]| {
         let mut bench = Bench::new();
         bench.monitor.set_state(0xFF, 1);
-        bench.monitor.launch(&waves, 90, 400, true, true);
+        bench.monitor.launch(&waves, &[], (90, 400), true, true);
         steps.iter().for_each(|&step| bench.sync(step));
         bench.sample()
     };
@@ -68,7 +68,7 @@ fn the_same_totals_result_however_often_time_is_looked_at() {
 #[test]
 fn only_what_runs_while_counting_is_counted() {
     let mut bench = Bench::new();
-    bench.monitor.launch(&[wave(0, 100, 200, 64), wave(0, 180, 400, 64)], 100, 400, true, true);
+    bench.monitor.launch(&[wave(0, 100, 200, 64), wave(0, 180, 400, 64)], &[], (100, 400), true, true);
     bench.sync(150);
     bench.monitor.set_state(0xFF, 1);
     bench.sync(300);
@@ -85,7 +85,7 @@ fn only_what_runs_while_counting_is_counted() {
 fn queues_that_take_no_part_are_seen_by_the_bus_manager_only() {
     let mut bench = Bench::new();
     bench.monitor.set_state(0xFF, 1);
-    bench.monitor.launch(&[wave(0, 100, 200, 64)], 100, 200, false, true);
+    bench.monitor.launch(&[wave(0, 100, 200, 64)], &[], (100, 200), false, true);
     bench.sync(300);
     assert_eq!(bench.sample(), Totals::default());
     assert_eq!(bench.monitor.sampled(0).gui_active, 100);
@@ -95,7 +95,7 @@ fn queues_that_take_no_part_are_seen_by_the_bus_manager_only() {
 fn levels_show_the_resident_waves() {
     let mut bench = Bench::new();
     bench.monitor.set_state(0xFF, 1);
-    bench.monitor.launch(&[wave(0, 100, 300, 64), wave(1, 100, 200, 64)], 100, 300, true, true);
+    bench.monitor.launch(&[wave(0, 100, 300, 64), wave(1, 100, 200, 64)], &[], (100, 300), true, true);
     for (now, resident) in [(50, 0), (150, 2), (250, 1), (350, 0)] {
         bench.sync(now);
         bench.monitor.sample(0xFF);

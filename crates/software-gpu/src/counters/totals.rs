@@ -1,6 +1,7 @@
 //! Running totals.
 
 use super::events::Quantity;
+use super::instructions::Executed;
 
 /// Totals of one sequencer: a shader engine's on gfx9 and gfx10, a WGP's on gfx11 and gfx12.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,7 @@ pub(crate) struct Totals {
     pub(crate) wave_cycles: u64,
     pub(crate) busy_cycles: u64,
     pub(crate) busy_unit_cycles: u64,
+    pub(crate) executed: Executed,
 }
 
 /// Totals of an XCC.
@@ -83,6 +85,7 @@ impl XccTotals {
             Quantity::SpiWaves => spi.waves,
             Quantity::SpiGroups => spi.groups,
             Quantity::SpiBusyCycles => spi.busy_cycles,
+            Quantity::Instructions(kind) => sq.executed.count(kind),
             Quantity::Level => self.levels.get(sequencer).copied().unwrap_or_default(),
         }
     }

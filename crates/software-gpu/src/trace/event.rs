@@ -3,6 +3,7 @@
 use wavescope_pm4::EventWrite;
 
 pub(crate) use crate::sqtt::rdna::Location;
+use crate::walk::Unit;
 
 /// Compute registers that a dispatch sets before its waves start, by the number that they have in traces
 /// (offset from COMPUTE_DISPATCH_INITIATOR).
@@ -18,6 +19,16 @@ pub(crate) mod compute {
     pub(crate) const PGM_RSRC1: u8 = 0x12;
     pub(crate) const PGM_RSRC2: u8 = 0x13;
     pub(crate) const PGM_RSRC3: u8 = 0x2D;
+}
+
+/// An instruction, as far as traces tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Instruction {
+    pub(crate) unit: Unit,
+    /// Number of its kind in the generation's tokens.
+    pub(crate) code: u8,
+    /// Whether it is a branch that is taken.
+    pub(crate) taken: bool,
 }
 
 /// One thing that happens.
@@ -42,6 +53,25 @@ pub(crate) enum Event {
     },
     WaveEnd {
         location: Location,
+    },
+    /// A wave of the target could issue its next instruction if its unit were free.
+    Ready {
+        location: Location,
+    },
+    /// It issues an instruction; one that needs no unit is done.
+    Issue {
+        location: Location,
+        instruction: Instruction,
+    },
+    /// gfx9: the unit has the instruction.
+    Done {
+        location: Location,
+        instruction: Instruction,
+    },
+    /// It goes on at an address that no branch distance tells.
+    NewPc {
+        location: Location,
+        pc: u64,
     },
     /// The command processor waited for compute to be idle.
     Idle,

@@ -3,9 +3,10 @@
 //! Small steps ride on the tokens, longer ones on MISC tokens before them; a long silence is bridged as the hardware
 //! does it: a MISC time reset, then a TIME token with the absolute clock.
 
-use super::event::{Event, Location};
+use super::event::{Event, Instruction, Location};
 use crate::sqtt::BitWriter;
-use crate::sqtt::gfx9::{MISC_STEPS, Pipe, Place, TOKEN_STEPS, Token, misc};
+use crate::sqtt::gfx9::{MISC_STEPS, Pipe, Place, TOKEN_STEPS, Token, issue, misc};
+use crate::walk::Unit;
 
 /// Clocks of one step.
 const CLOCKS: u64 = 4;
@@ -25,6 +26,9 @@ mod enable {
     pub(super) const WAVE_START: u32 = 3;
     pub(super) const REG_CS: u32 = 5;
     pub(super) const WAVE_END: u32 = 6;
+    pub(super) const INST: u32 = 10;
+    pub(super) const INST_PC: u32 = 11;
+    pub(super) const ISSUE: u32 = 13;
     pub(super) const REG_CS_PRIV: u32 = 15;
 }
 
@@ -96,6 +100,18 @@ fn token(event: &Event) -> Option<(Token, u32)> {
             enable::WAVE_START,
         ),
         Event::WaveEnd { location } => (Token::WaveEnd { place: place(location) }, enable::WAVE_END),
+        Event::Ready { location } => (issue_token(location, issue::STALLED), enable::ISSUE),
+        Event::Issue { location, instruction } => {
+            let mark = if instruction.unit == Unit::Immediate { issue::IMMEDIATE } else { issue::ISSUED };
+            (issue_token(location, mark), enable::ISSUE)
+        }
+        Event::Done { location, instruction } => {
+            let code = inst_code(instruction);
+            (Token::Inst { simd: location.simd, slot: location.slot, code }, enable::INST)
+        }
+        &Event::NewPc { location, pc } => {
+            (Token::InstPc { simd: location.simd, slot: location.slot, error: false, pc }, enable::INST_PC)
+        }
         Event::Idle => {
             let data = CS_PARTIAL_FLUSH;
             (Token::RegCs { pipe: PIPE, register: REG_EVENT, data, private: false }, enable::REG_CS)
@@ -107,4 +123,18 @@ fn token(event: &Event) -> Option<(Token, u32)> {
             (Token::RegCs { pipe: PIPE, register: REG_EVENT, data, private: false }, enable::REG_CS)
         }
     })
+}
+
+fn issue_token(location: &Location, mark: u8) -> Token {
+    let mut slots = [issue::NONE; 10];
+    if let Some(slot) = slots.get_mut(usize::from(location.slot)) {
+        *slot = mark;
+    }
+    Token::Issue { simd: location.simd, slots }
+}
+
+/// A taken branch has a number of its own.
+const fn inst_code(instruction: &Instruction) -> u8 {
+    const TAKEN: u8 = 12;
+    if matches!(instruction.unit, Unit::Branch) && instruction.taken { TAKEN } else { instruction.code }
 }

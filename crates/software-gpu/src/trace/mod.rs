@@ -5,6 +5,7 @@
 
 mod event;
 mod gfx9_stream;
+mod instructions;
 mod programming;
 mod rdna_stream;
 mod traces;

@@ -5,6 +5,7 @@
 
 use wavescope_pm4::{Generation, RegisterName as Name};
 
+use super::event::Location;
 use super::unit::{Buffer, Stream, Unit};
 use super::{gfx9_stream, rdna_stream};
 use crate::sqtt::BitWriter;
@@ -96,9 +97,28 @@ fn header(layout: Layout, unit: &Unit) -> Header {
         Layout::Gfx11 => (3, GFX11_CHIP),
         Layout::Gfx12 | Layout::Gfx1250 => (4, GFX12_CHIP),
     };
+    // Bit 59: s_barrier_wait is not traced.
+    let no_waits = layout == Layout::Gfx12 && unit.register(Name::SqThreadTraceTokenMask) >> 14 & 1 != 0;
+    let chip = chip | u64::from(no_waits) << (59 - 20);
     // SIMD_SEL 1:0, WGP_SEL 7:4, SA_SEL 9.
     let mask = unit.register(Name::SqThreadTraceMask);
     Header { version, simd: (mask & 3) as u8, wgp: (mask >> 4 & 7) as u8, sa: (mask >> 9 & 1) as u8, chip }
+}
+
+/// Whether a wave at this place is traced in detail.
+pub(crate) fn is_target(generation: Generation, unit: &Unit, location: &Location) -> bool {
+    let mask = unit.register(Name::SqThreadTraceMask);
+    let f = |from: u32, bits: u32| (mask >> from & ((1 << bits) - 1)) as u8;
+    match generation {
+        // CU_SEL 4:0, SH_SEL 5, SIMD_EN 11:8.
+        Generation::Gfx9 => {
+            location.unit == f(0, 5) && location.sa == f(5, 1) && f(8, 4) >> location.simd & 1 != 0
+        }
+        // SIMD_SEL 1:0, WGP_SEL 7:4, SA_SEL 9.
+        Generation::Gfx10 | Generation::Gfx11 | Generation::Gfx12 => {
+            location.unit == f(4, 4) && location.sa == f(9, 1) && location.simd == f(0, 2)
+        }
+    }
 }
 
 /// Whether the engine reports compute work: gfx10 and later have a switch for it.

@@ -5,9 +5,10 @@
 
 use wavescope_pm4::EventWrite;
 
-use super::event::{Event, compute};
+use super::event::{Event, Instruction, Location, compute};
 use crate::sqtt::BitWriter;
 use crate::sqtt::rdna::{Header, Layout, Pipe, Stamp, Token};
+use crate::walk::{ONE_PASS, Unit};
 
 /// Every compute queue appears as the second micro-engine's first pipe, as captures show it.
 const PIPE: Pipe = Pipe { me: 1, pipe: 0 };
@@ -19,9 +20,15 @@ const REG_EVENT: u16 = 0xFF;
 
 /// Bits of SQ_THREAD_TRACE_TOKEN_MASK (kernel `gc_*_sh_mask.h`, `SQ_TT_TOKEN_MASK_TOKEN_EXCLUDE`, `_REG_INCLUDE`).
 mod mask {
+    pub(super) const EXCLUDE_VALU: u32 = 1 << 2;
+    pub(super) const EXCLUDE_READY: u32 = 1 << 3;
     pub(super) const EXCLUDE_WAVES: u32 = 1 << 4;
+    pub(super) const EXCLUDE_IMMEDIATE: u32 = 1 << 5;
     pub(super) const EXCLUDE_REG: u32 = 1 << 6;
     pub(super) const EXCLUDE_EVENT: u32 = 1 << 7;
+    pub(super) const EXCLUDE_INST: u32 = 1 << 8;
+    /// gfx12.
+    pub(super) const EXCLUDE_BARRIER_WAIT: u32 = 1 << 14;
     pub(super) const INCLUDE_COMPUTE: u32 = 1 << 19;
 }
 
@@ -82,19 +89,53 @@ impl Stream {
             Event::WaveEnd { location } if shows(mask::EXCLUDE_WAVES) => {
                 self.token(cycle, &Token::WaveEnd { location }, out);
             }
+            Event::Ready { location } => self.ready(cycle, &location, out),
+            Event::Issue { location, instruction } => self.issue(cycle, &location, &instruction, out),
+            Event::NewPc { location, pc } if shows(mask::EXCLUDE_INST) => {
+                self.token(cycle, &Token::NewPc { slot: location.slot, pc, error: false }, out);
+            }
             Event::Idle => self.command_event(cycle, EventWrite::CS_PARTIAL_FLUSH, out),
             Event::Other(event) => self.command_event(cycle, event, out),
             Event::Compute { .. }
             | Event::DispatchStart
             | Event::UserData { .. }
             | Event::WaveStart { .. }
-            | Event::WaveEnd { .. } => {}
+            | Event::WaveEnd { .. }
+            | Event::Done { .. }
+            | Event::NewPc { .. } => {}
         }
     }
 
     /// Ends the stream.
     pub(crate) fn end(&self, out: &mut BitWriter) {
         (0..TAIL_BITS / 4).for_each(|_| Token::Nop.write(self.layout, 0, out));
+    }
+
+    fn ready(&mut self, cycle: u64, location: &Location, out: &mut BitWriter) {
+        /// Slots that the token has a bit for.
+        const SLOTS: u8 = 16;
+        if self.token_mask & mask::EXCLUDE_READY == 0 && location.slot < SLOTS {
+            self.token(cycle, &Token::WaveReady { slots: 1 << location.slot }, out);
+        }
+    }
+
+    fn issue(&mut self, cycle: u64, location: &Location, instruction: &Instruction, out: &mut BitWriter) {
+        let slot = location.slot;
+        let (token, exclude) = match instruction.unit {
+            // WAVE_END says it.
+            Unit::Skip | Unit::End => return,
+            Unit::Immediate => (Token::ImmOne { slot }, mask::EXCLUDE_IMMEDIATE),
+            Unit::Valu if instruction.code == ONE_PASS => {
+                (Token::ValuInst { half: false, slot }, mask::EXCLUDE_VALU)
+            }
+            Unit::BarrierWait if self.layout == Layout::Gfx12 => {
+                (inst(slot, instruction), mask::EXCLUDE_INST | mask::EXCLUDE_BARRIER_WAIT)
+            }
+            _ => (inst(slot, instruction), mask::EXCLUDE_INST),
+        };
+        if self.token_mask & exclude == 0 {
+            self.token(cycle, &token, out);
+        }
     }
 
     fn command_event(&mut self, cycle: u64, event: EventWrite, out: &mut BitWriter) {
@@ -139,6 +180,14 @@ impl Stream {
         let shortest = [time, misc].into_iter().find(|token| step <= token.steps(self.layout).1);
         shortest.unwrap_or(stamp).write(self.layout, step, out);
     }
+}
+
+/// A taken branch has a number of its own.
+fn inst(slot: u8, instruction: &Instruction) -> Token {
+    const TAKEN: u16 = 3;
+    let taken = instruction.unit == Unit::Branch && instruction.taken;
+    let code = if taken { TAKEN } else { instruction.code.into() };
+    Token::Inst { odd: false, half: false, slot, code }
 }
 
 /// WAVE_START's count: captures of waves of 32 show the active lanes less one below two set bits; waves of 64 need

@@ -1,8 +1,11 @@
 //! All trace units of a device, and what their registers mean.
 
+use std::sync::Arc;
+
 use wavescope_pm4::{EventWrite, Generation, GrbmGfxIndex, RegisterName};
 
 use super::event::{DispatchRegisters, Event, Location, dispatch_events};
+use super::instructions::Cursor;
 use super::programming::{self, Effect};
 use super::unit::{Output, Unit};
 use crate::counters::Monitor;
@@ -10,6 +13,7 @@ use crate::fault::FaultState;
 use crate::memory::Memory;
 use crate::place::{Chip, Wave};
 use crate::pm4::Selection;
+use crate::walk::Timed;
 use crate::{Access, DeviceConfig};
 
 /// The device around the units, at one moment.
@@ -87,7 +91,14 @@ impl Traces {
     }
 
     /// Waves of a dispatch that begins at `cycle`.
-    pub(crate) fn launch(&mut self, cycle: u64, registers: &DispatchRegisters, waves: &[Wave], chip: &Chip) {
+    pub(crate) fn launch(
+        &mut self,
+        cycle: u64,
+        registers: &DispatchRegisters,
+        waves: &[Wave],
+        walks: &[Arc<Timed>],
+        chip: &Chip,
+    ) {
         if !self.any_on() {
             return;
         }
@@ -95,13 +106,13 @@ impl Traces {
             let units = self.units.iter_mut().filter(|unit| programming::sees_compute(self.generation, unit));
             units.for_each(|unit| unit.push(cycle, event));
         }
-        waves.iter().for_each(|wave| self.wave(wave, 0, chip));
+        waves.iter().for_each(|wave| self.wave(wave, walks.get(wave.walk as usize), 0, chip));
         let outputs = self.units.iter_mut().filter_map(|unit| unit.advance(cycle));
         self.outputs.extend(outputs);
     }
 
-    /// Reports a wave's start and end as far as they come after `cycle`.
-    fn wave(&mut self, wave: &Wave, cycle: u64, chip: &Chip) {
+    /// Reports a wave's start, instructions and end as far as they come after `cycle`.
+    fn wave(&mut self, wave: &Wave, walk: Option<&Arc<Timed>>, cycle: u64, chip: &Chip) {
         let position = chip.position(wave.place);
         let unit = &mut self.units[usize::from(position.xcc) * self.engines + usize::from(position.se)];
         if !programming::sees_compute(self.generation, unit) {
@@ -111,6 +122,9 @@ impl Traces {
         if wave.start >= cycle {
             let (lanes, wave_size) = (wave.lanes, wave.size);
             unit.push(wave.start, Event::WaveStart { location, lanes, wave_size });
+        }
+        if let Some(walk) = walk.filter(|_| programming::is_target(self.generation, unit, &location)) {
+            unit.walk(Cursor::new(self.generation, location, wave.start, Arc::clone(walk), cycle));
         }
         if wave.end >= cycle {
             unit.push(wave.end, Event::WaveEnd { location });
@@ -144,10 +158,10 @@ impl Traces {
         unit.unmapped = buffer.size > 0 && !now.memory.is_valid(buffer.address, buffer.size, Access::Write);
         unit.start(buffer, |unit, out| programming::stream(self.generation, unit, now.cycle, out));
         self.on += 1;
-        for wave in now.monitor.waves() {
+        for (wave, walk) in now.monitor.waves() {
             let position = now.chip.position(wave.place);
             if self.index(position.xcc, position.se) == index {
-                self.wave(wave, now.cycle, now.chip);
+                self.wave(wave, walk, now.cycle, now.chip);
             }
         }
     }

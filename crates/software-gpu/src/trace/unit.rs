@@ -3,6 +3,7 @@
 use wavescope_pm4::RegisterName;
 
 use super::event::Event;
+use super::instructions::Cursor;
 use super::{gfx9_stream, rdna_stream};
 use crate::sqtt::BitWriter;
 
@@ -64,6 +65,8 @@ pub(crate) struct Unit {
     /// Events in the future, or not yet encoded, in order of time.
     waiting: Vec<Waiting>,
     sorted: bool,
+    /// Waves of the target whose instructions are not all events yet.
+    walking: Vec<Cursor>,
     encoded: BitWriter,
     /// Bytes handed out, and of these the ones in the buffer.
     written: u64,
@@ -81,6 +84,7 @@ impl Unit {
             buffer: Buffer::default(),
             waiting: Vec::new(),
             sorted: true,
+            walking: Vec::new(),
             encoded: BitWriter::default(),
             written: 0,
             full: false,
@@ -117,6 +121,7 @@ impl Unit {
     /// Forgets what was traced: an empty buffer, nothing lost.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
+        self.walking.clear();
         self.encoded = BitWriter::default();
         (self.written, self.full, self.dropped, self.unmapped) = (0, false, 0, false);
     }
@@ -137,6 +142,13 @@ impl Unit {
         }
     }
 
+    /// Takes a wave whose instructions are traced.
+    pub(crate) fn walk(&mut self, cursor: Cursor) {
+        if self.stream.is_some() {
+            self.walking.push(cursor);
+        }
+    }
+
     /// Encodes everything up to `cycle`; hands out what is much.
     pub(crate) fn advance(&mut self, cycle: u64) -> Option<Output> {
         self.encode(cycle);
@@ -146,7 +158,24 @@ impl Unit {
     /// Encoded bits that are kept back for the next piece of memory.
     const KEPT_BITS: u64 = 1 << 20;
 
+    /// Cycles of which the instructions become events at a time.
+    const WINDOW: u64 = 1 << 14;
+
     fn encode(&mut self, cycle: u64) {
+        while let Some(first) = self.walking.iter().filter_map(Cursor::due).min().filter(|&due| due <= cycle)
+        {
+            let end = cycle.min(first + Self::WINDOW);
+            for cursor in &mut self.walking {
+                cursor.advance(end, |cycle, event| self.waiting.push(Waiting { cycle, event }));
+            }
+            self.walking.retain(|cursor| cursor.due().is_some());
+            self.sorted = false;
+            self.encode_events(end);
+        }
+        self.encode_events(cycle);
+    }
+
+    fn encode_events(&mut self, cycle: u64) {
         let Some(stream) = &mut self.stream else { return };
         if !std::mem::replace(&mut self.sorted, true) {
             self.waiting.sort_by_key(|waiting| waiting.cycle); // stable: order of arrival within a cycle
@@ -170,6 +199,7 @@ impl Unit {
             stream.end(&mut self.encoded);
         }
         self.waiting.clear();
+        self.walking.clear();
         self.encoded.pad(PIECE);
         self.flush()
     }

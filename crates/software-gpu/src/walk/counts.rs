@@ -1,32 +1,34 @@
 //! How many instructions of which kind.
 
 use super::path::{Flow, Step};
-use super::work::{Alu, Unit};
+use super::work::{Detail, Unit};
 
-/// Instructions by kind. Each is in exactly one of the fields up to `other`, but for `matrix`, a part of `valu`.
+/// Instructions by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Vector ALU.
     pub valu: u64,
-    /// Of these, matrix.
+    /// Part of `valu`: matrix.
     pub matrix: u64,
     /// Scalar ALU, jumps to registers included.
     pub salu: u64,
     /// Scalar memory.
     pub smem: u64,
-    /// Vector memory reads, without flat.
+    /// Vector memory reads, flat included.
     pub vmem_read: u64,
-    /// Vector memory writes and atomics, without flat.
+    /// Vector memory writes and atomics, flat included.
     pub vmem_write: u64,
-    /// Flat reads; on gfx9 global and scratch ones too.
+    /// Part of `vmem_read`: flat, global and scratch ones.
     pub flat_read: u64,
-    /// Flat writes and atomics, likewise.
+    /// Part of `vmem_write`, likewise.
     pub flat_write: u64,
+    /// Part of the last two: those that reach LDS too (`flat_*`).
+    pub flat_segment: u64,
     /// Local data share.
     pub lds: u64,
     /// Relative branches.
     pub branch: u64,
-    /// Of these, taken.
+    /// Part of `branch`: taken.
     pub taken: u64,
     /// Messages; on gfx12 barrier signals too.
     pub message: u64,
@@ -42,61 +44,69 @@ impl Counts {
     /// Counts one instruction.
     pub fn add(&mut self, step: &Step) {
         let work = &step.work;
-        let field = match work.unit {
+        *self.field(work.unit, work.write) += 1;
+        match work.detail {
+            Detail::None => {}
+            Detail::Matrix => self.matrix += 1,
+            Detail::FlatEncoding | Detail::FlatSegment => {
+                *(if work.write { &mut self.flat_write } else { &mut self.flat_read }) += 1;
+                self.flat_segment += u64::from(work.detail == Detail::FlatSegment);
+            }
+        }
+        self.taken += u64::from(work.unit == Unit::Branch && step.flow != Flow::Next);
+    }
+
+    /// The field in which an instruction is whole.
+    const fn field(&mut self, unit: Unit, write: bool) -> &mut u64 {
+        match unit {
             Unit::Valu => &mut self.valu,
             Unit::Salu | Unit::Indirect => &mut self.salu,
             Unit::Smem => &mut self.smem,
-            Unit::Vmem if work.write => &mut self.vmem_write,
-            Unit::Vmem => &mut self.vmem_read,
-            Unit::Flat if work.write => &mut self.flat_write,
-            Unit::Flat => &mut self.flat_read,
+            Unit::Vmem | Unit::Flat if write => &mut self.vmem_write,
+            Unit::Vmem | Unit::Flat => &mut self.vmem_read,
             Unit::Lds => &mut self.lds,
             Unit::Branch => &mut self.branch,
             Unit::Message => &mut self.message,
             Unit::Immediate | Unit::Barrier | Unit::Barrier9 | Unit::BarrierWait => &mut self.immediate,
             Unit::End => &mut self.end,
             Unit::Skip | Unit::Bvh => &mut self.other,
-        };
-        *field += 1;
-        self.matrix += u64::from(work.alu == Alu::Matrix);
-        self.taken += u64::from(work.unit == Unit::Branch && step.flow != Flow::Next);
-    }
-
-    /// Adds what another one has.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.fields_mut().into_iter().zip(other.fields()) {
-            *mine += theirs;
         }
     }
 
     /// All instructions.
-    pub fn all(&self) -> u64 {
-        self.fields().iter().sum::<u64>() - self.matrix - self.taken
+    pub const fn all(&self) -> u64 {
+        self.valu
+            + self.salu
+            + self.smem
+            + self.vmem_read
+            + self.vmem_write
+            + self.lds
+            + self.branch
+            + self.message
+            + self.immediate
+            + self.end
+            + self.other
     }
+}
 
-    fn fields(&self) -> [u64; 15] {
-        let mut copy = *self;
-        copy.fields_mut().map(|field| *field)
-    }
-
-    fn fields_mut(&mut self) -> [&mut u64; 15] {
-        [
-            &mut self.valu,
-            &mut self.matrix,
-            &mut self.salu,
-            &mut self.smem,
-            &mut self.vmem_read,
-            &mut self.vmem_write,
-            &mut self.flat_read,
-            &mut self.flat_write,
-            &mut self.lds,
-            &mut self.branch,
-            &mut self.taken,
-            &mut self.message,
-            &mut self.immediate,
-            &mut self.end,
-            &mut self.other,
-        ]
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.valu += other.valu;
+        self.matrix += other.matrix;
+        self.salu += other.salu;
+        self.smem += other.smem;
+        self.vmem_read += other.vmem_read;
+        self.vmem_write += other.vmem_write;
+        self.flat_read += other.flat_read;
+        self.flat_write += other.flat_write;
+        self.flat_segment += other.flat_segment;
+        self.lds += other.lds;
+        self.branch += other.branch;
+        self.taken += other.taken;
+        self.message += other.message;
+        self.immediate += other.immediate;
+        self.end += other.end;
+        self.other += other.other;
     }
 }
 

@@ -39,6 +39,7 @@ mod timed;
 mod walker;
 mod work;
 
+pub(crate) use codes::ONE_PASS;
 pub use counts::Counts;
 pub use kernels::GroupOutcomes;
 pub(crate) use kernels::{Dispatch, Kernels};
@@ -47,4 +48,4 @@ pub use path::{Category, End, Flow, Path, Step, Stop};
 pub use program::{Code, Program};
 pub use timed::{Crowd, Timed, Times};
 pub use walker::walk;
-pub use work::{Unit, Work};
+pub use work::{Detail, Unit, Wait, Work};

@@ -57,13 +57,17 @@ impl Wait {
     pub const NONE: Self = Self { loads: Self::ANY, stores: Self::ANY, lds: Self::ANY, scalar: Self::ANY };
 }
 
-/// Kinds of vector ALU work that counters tell apart.
+/// What counters tell apart beyond the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Alu {
-    /// Anything else, and whatever is no vector ALU work.
-    Plain,
-    /// Matrix.
+pub enum Detail {
+    /// Nothing.
+    None,
+    /// Vector ALU: matrix.
     Matrix,
+    /// Vector memory in the flat encoding that cannot reach LDS: global and scratch.
+    FlatEncoding,
+    /// Vector memory in the flat encoding that can.
+    FlatSegment,
 }
 
 /// What an instruction is.
@@ -78,14 +82,14 @@ pub struct Work {
     pub cycles: u8,
     /// Writes memory.
     pub write: bool,
-    /// Vector ALU work.
-    pub alu: Alu,
+    /// What counters tell apart.
+    pub detail: Detail,
     /// What it waits for.
     pub wait: Wait,
 }
 
 impl Work {
     pub(super) const fn new(unit: Unit, code: u8, cycles: u8) -> Self {
-        Self { unit, code, cycles, write: false, alu: Alu::Plain, wait: Wait::NONE }
+        Self { unit, code, cycles, write: false, detail: Detail::None, wait: Wait::NONE }
     }
 }

@@ -196,15 +196,15 @@ fn work_of_a_queue_that_takes_no_part_is_not_counted() {
 #[test]
 fn an_unmodelled_event_is_listed_and_reads_zero() {
     let mut counted = Counted::new("gfx942");
-    // The select of SQ counter 0 as the start buffer has it: register 0xD9C0, SQ_WAVES.
+    // The select of SQ counter 0 as the start buffer has it: register 0xD9C0, SQ_WAVES; 27 is SQ_INSTS_VALU_ADD_F16.
     let start = counted.loaded.buffer("start").clone();
     let at = start.dwords.windows(2).position(|pair| pair[0] == 0x19C0).unwrap();
-    counted.rig.arena().store_u32(start.address + 4 * (at as u64 + 1), 0x0F0F_F000 | 26);
+    counted.rig.arena().store_u32(start.address + 4 * (at as u64 + 1), 0x0F0F_F000 | 27);
     counted.run(&[Buffer("start"), Kernel([640, 1, 1], [64, 1, 1]), Buffer("read")]);
     assert_eq!(counted.values().1.iter().sum::<u64>(), 0);
     let truth = counted.rig.notes.0.lock().unwrap();
     let listed = truth.iter().any(|entry| {
-        matches!(entry, wavescope_software_gpu::Truth::Unmodelled { block, event: 26, .. } if block == "SQ")
+        matches!(entry, wavescope_software_gpu::Truth::Unmodelled { block, event: 27, .. } if block == "SQ")
     });
     assert!(listed, "{truth:?}");
 }

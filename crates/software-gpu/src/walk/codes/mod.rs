@@ -11,7 +11,8 @@ mod wait;
 
 use wavescope_isa::{Encoding, Generation, Instruction, InstructionClass as Class};
 
-use super::work::{Alu, Unit, Wait, Work};
+pub(crate) use self::rdna::ONE_PASS;
+use super::work::{Detail, Unit, Wait, Work};
 
 /// What `instruction` is on `generation`; `bytes` are its own, more may follow.
 pub(super) fn work(generation: Generation, instruction: Instruction, bytes: &[u8]) -> Work {
@@ -20,15 +21,17 @@ pub(super) fn work(generation: Generation, instruction: Instruction, bytes: &[u8
         Generation::Gfx9 | Generation::Gfx90a | Generation::Gfx940 => gfx9::code(unit, instruction),
         _ => rdna::code(generation, unit, instruction, bytes),
     };
-    let alu = match unit {
-        Unit::Valu if valu::is_matrix(instruction.mnemonic()) => Alu::Matrix,
-        _ => Alu::Plain,
+    let detail = match instruction.encoding() {
+        _ if unit == Unit::Valu && valu::is_matrix(instruction.mnemonic()) => Detail::Matrix,
+        Encoding::Global | Encoding::Scratch => Detail::FlatEncoding,
+        Encoding::Flat => Detail::FlatSegment,
+        _ => Detail::None,
     };
     let wait = match unit {
         Unit::Immediate => wait::of(generation, instruction.mnemonic(), bytes),
         _ => Wait::NONE,
     };
-    Work { write: writes(unit, instruction.mnemonic()), alu, wait, ..Work::new(unit, code, cycles) }
+    Work { write: writes(unit, instruction.mnemonic()), detail, wait, ..Work::new(unit, code, cycles) }
 }
 
 fn unit(generation: Generation, instruction: Instruction) -> Unit {
