@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Context;
 
 use crate::args::DemoArgs;
-use crate::demo::{Machine, print, run as measure, write};
+use crate::demo::{Losses, Machine, print, run as measure, write};
 use crate::output::write_json;
 
 /// Runs the demonstration, prints it and writes it into the folder that was asked for.
@@ -25,6 +25,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.out {
         write(&results, folder)?;
         writeln!(std::io::stderr(), "written to {}", folder.display())?;
+    }
+    if results.losses != Losses::default() || results.traces.iter().any(|trace| trace.lost) {
+        anyhow::bail!("some measurements are missing: {:?}", results.losses);
     }
     Ok(())
 }

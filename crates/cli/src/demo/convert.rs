@@ -49,6 +49,7 @@ pub(super) fn trace(chunk: TraceChunk, dispatches: &[Dispatch], code: &CodeObjec
         shader_engine: chunk.shader_engine,
         bytes: chunk.data.len(),
         buffer_full: chunk.flags.gpu_buffer_full,
+        lost: chunk.flags.lost,
         waves: summary.waves,
         detailed_waves: summary.detailed_waves,
         peak_waves: summary.peak_waves,

@@ -14,5 +14,6 @@ mod tables;
 
 pub(crate) use files::write;
 pub(crate) use machine::Machine;
+pub(crate) use results::Losses;
 pub(crate) use session::run;
 pub(crate) use tables::print;

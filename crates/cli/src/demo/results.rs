@@ -13,8 +13,21 @@ pub(crate) struct Results {
     pub(crate) traces: Vec<Trace>,
     /// Resources that all contexts share on the agent.
     pub(crate) shared: Shared,
+    /// What is missing; all zero when nothing is.
+    pub(crate) losses: Losses,
     /// Code that was loaded, for `wavescope decode --code-object`.
     pub(crate) code_objects: Vec<CodeObject>,
+}
+
+/// What was meant to be measured and was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Losses {
+    /// Dispatches that were skipped for want of a program instance, or never completed.
+    pub(crate) dispatches: u64,
+    /// Traces that were skipped, or whose data could not be read.
+    pub(crate) traces: u64,
+    /// Records that a full stream dropped.
+    pub(crate) records: u64,
 }
 
 /// The agent.
@@ -82,6 +95,8 @@ pub(crate) struct Trace {
     pub(crate) bytes: usize,
     /// The trace is cut off: the buffer was full.
     pub(crate) buffer_full: bool,
+    /// The trace never retired and its data could not be read.
+    pub(crate) lost: bool,
     /// Waves that started on the shader engine.
     pub(crate) waves: usize,
     /// Waves of the compute unit that was traced in detail.

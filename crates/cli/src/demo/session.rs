@@ -23,7 +23,7 @@ use wavescope_workload::sample::Sample;
 use super::Machine;
 use super::convert::{Names, code_objects, gpu, trace};
 use super::metered::{Metered, Usage};
-use super::results::{CodeObject, Dispatch, Results, Shared, Trace};
+use super::results::{CodeObject, Dispatch, Losses, Results, Shared, Trace};
 use crate::progress::Progress;
 
 /// What is counted.
@@ -60,8 +60,12 @@ pub(crate) fn run(machine: &Machine, contexts: u32) -> anyhow::Result<Results> {
     let mut dispatches: Vec<Dispatch> =
         std::iter::from_fn(|| counted.try_recv()).map(|counters| names.dispatch(counters)).collect();
     dispatches.sort_by_key(|dispatch| dispatch.dispatch);
+    let summary = counting.summary();
+    let mut losses = tracing.losses();
+    losses.dispatches = summary.skipped + summary.lost;
+    losses.records += counted.lost();
     let (traces, shared) = tracing.finish(&dispatches, &code_objects)?;
-    Ok(Results { gpu: gpu(agent), dispatches, traces, shared, code_objects })
+    Ok(Results { gpu: gpu(agent), dispatches, traces, shared, losses, code_objects })
 }
 
 /// The counting service on the agent, every dispatch with the same counters.
@@ -119,7 +123,7 @@ impl Tracing {
             let traced = TracedAgent {
                 owner: Arc::clone(&owner),
                 agent_handle: hsa.gpu(agent.id)?.handle.handle,
-                shape: shape(agent),
+                shape: AgentShape::from(agent),
                 config: config(BUFFER_BYTES[number as usize % BUFFER_BYTES.len()]),
                 memory: Arc::clone(memory) as _,
                 slots: Arc::clone(&slots) as _,
@@ -167,6 +171,13 @@ impl Tracing {
         Ok(())
     }
 
+    /// What of the traces is missing. Right once all contexts have stopped.
+    fn losses(&self) -> Losses {
+        let summaries = self.contexts.iter().map(|(trace, _)| trace.summary());
+        let traces = summaries.map(|summary| summary.skipped + summary.lost).sum();
+        Losses { dispatches: 0, traces, records: self.chunks.lost() }
+    }
+
     /// Gives the resources back and decodes everything that was delivered.
     fn finish(self, dispatches: &[Dispatch], code: &[CodeObject]) -> anyhow::Result<(Vec<Trace>, Shared)> {
         let contexts = self.contexts.len() as u32;
@@ -206,16 +217,4 @@ fn config(buffer_bytes: u64) -> TraceConfig {
         vec![TraceParameter::target(0), TraceParameter::se_mask(1), TraceParameter::simd_selection(0xF)];
     parameters.extend(TraceParameter::buffer_size(buffer_bytes));
     TraceConfig::from(parameters)
-}
-
-fn shape(agent: &Agent) -> AgentShape {
-    let mut shape = AgentShape::new(
-        &agent.target.to_string(),
-        agent.xcc_count,
-        agent.shader_engines,
-        agent.compute_units,
-        agent.arrays_per_engine,
-    );
-    (shape.domain, shape.location_id) = (agent.pci.domain, agent.pci.location_id);
-    shape
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::results::{Dispatch, Reduction, Results, Trace};
+use super::results::{Dispatch, Losses, Reduction, Results, Trace};
 use crate::output::Table;
 
 /// Prints a table of dispatches, a table of traces, and what the contexts share.
@@ -25,9 +25,22 @@ pub(crate) fn print(results: &Results, out: &mut impl Write) -> io::Result<()> {
     )?;
     traces(&results.traces).write(out)?;
     for trace in &results.traces {
+        if trace.lost {
+            writeln!(out, "dispatch {}: its trace never ended and could not be read", trace.dispatch)?;
+        }
+        if trace.buffer_full {
+            writeln!(out, "dispatch {}: the trace buffer was full, the trace is cut off", trace.dispatch)?;
+        }
         for remark in &trace.remarks {
             writeln!(out, "dispatch {}: {remark}", trace.dispatch)?;
         }
+    }
+    if results.losses != Losses::default() {
+        let Losses { dispatches, traces, records } = results.losses;
+        writeln!(
+            out,
+            "\nMissing: {dispatches} dispatches not counted, {traces} not traced, {records} records dropped"
+        )?;
     }
     let shared = &results.shared;
     writeln!(
