@@ -47,4 +47,4 @@ pub use error::{Error, QueueFault};
 pub use fault::{CompletionFault, Fault, FaultPlan, StatusLie};
 pub use host::{Access, ClockHost, Host, TICKS_PER_SECOND};
 pub use queue::{Doorbell, Queue, QueueConfig, QueueId};
-pub use truth::{DispatchTruth, Truth, TruthFile, TruthSink, WalkTruth, WaveTruth};
+pub use truth::{DispatchTruth, PathTruth, Truth, TruthFile, TruthSink, WalkTruth, WaveTruth};

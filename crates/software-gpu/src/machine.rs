@@ -20,8 +20,8 @@ use crate::sync::lock;
 use crate::trace::{DispatchRegisters, Output, Traces};
 use crate::walk::{Dispatch, End, Kernels, Timed};
 use crate::{
-    DeviceConfig, DeviceOptions, DispatchTruth, Error, Host, QueueFault, QueueId, Truth, TruthSink,
-    WalkTruth, WaveTruth,
+    DeviceConfig, DeviceOptions, DispatchTruth, Error, Host, PathTruth, QueueFault, QueueId, Truth,
+    TruthSink, WalkTruth, WaveTruth,
 };
 
 /// What a queue keeps of the device's state for itself.
@@ -141,6 +141,12 @@ impl Machine {
         let mut walks = core.kernels.dispatch(descriptor.entry, GRAIN as u32, &self.memory);
         let placed = core.placer.place(&launch, &mut walks, &mut core.waves).ok_or(invalid)?;
         let walks = walks.finish();
+        if let Some(truth) = &self.truth {
+            let device = self.config.device;
+            for (path, instructions) in core.kernels.take_new_paths() {
+                truth.record(&Truth::Path(PathTruth { device, path, instructions }));
+            }
+        }
         core.dispatches += 1;
         self.record(core, submission, &placed, &walks);
         let outputs = self.observe(core, &descriptor, submission, (&placed, &walks), registers);
@@ -177,7 +183,7 @@ impl Machine {
                 End::Program => None,
                 End::Stopped { pc, stop } => Some((pc, stop)),
             };
-            let (instructions, path) = (timed.counts, Arc::clone(&timed.path));
+            let (instructions, path) = (timed.counts, timed.path_number);
             truth.record(&Truth::Walk(WalkTruth { device, dispatch, walk, instructions, stopped, path }));
         }
         let chip = core.placer.chip();

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::{Arc, Mutex};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::Error;
 use crate::walk::{Counts, Path, Stop};
@@ -18,7 +18,9 @@ use crate::walk::{Counts, Path, Stop};
 pub enum Truth {
     /// A kernel dispatch was placed. Its waves follow, before the next dispatch of the device.
     Dispatch(DispatchTruth),
-    /// A way through the kernel's program that waves of the dispatch take. All of them come before the waves.
+    /// A way through a program, before the first dispatch whose waves take it.
+    Path(PathTruth),
+    /// How waves of the dispatch walk. All of them come before the waves.
     Walk(WalkTruth),
     /// One wave of it.
     Wave(WaveTruth),
@@ -62,6 +64,22 @@ pub struct DispatchTruth {
 
 /// A way through a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PathTruth {
+    /// Device number.
+    pub device: u32,
+    /// Number of the path on its device.
+    pub path: u64,
+    /// The instructions. In log files: address and category of those that a trace shows.
+    #[serde(serialize_with = "traced")]
+    pub instructions: Arc<Path>,
+}
+
+fn traced<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(path.traced().map(|(pc, category)| (pc, category as u8)))
+}
+
+/// How waves walk: their path, with one set of times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WalkTruth {
     /// Device number.
     pub device: u32,
@@ -69,13 +87,12 @@ pub struct WalkTruth {
     pub dispatch: u64,
     /// Number of the walk in the dispatch.
     pub walk: u32,
+    /// Number of the path.
+    pub path: u64,
     /// Instructions of one wave.
     pub instructions: Counts,
     /// Where and why a wave stopped before the program ended.
     pub stopped: Option<(u64, Stop)>,
-    /// The way itself; not in log files.
-    #[serde(skip)]
-    pub path: Arc<Path>,
 }
 
 /// A placed wave.

@@ -37,11 +37,38 @@ pub(crate) struct Kernels {
     seed: u64,
     outcomes: Option<Arc<dyn GroupOutcomes>>,
     kernels: HashMap<u64, Kernel>,
+    numbered: Numbered,
+}
+
+/// Numbers paths.
+#[derive(Default)]
+struct Numbered {
+    last: u64,
+    /// Those that nobody has taken yet.
+    new: Vec<(u64, Arc<Path>)>,
+}
+
+impl Numbered {
+    fn add(&mut self, path: Path) -> Known {
+        self.last += 1;
+        let path = Arc::new(path);
+        if !path.steps.is_empty() {
+            self.new.push((self.last, Arc::clone(&path)));
+        }
+        Known { number: self.last, path }
+    }
+}
+
+/// A numbered path.
+#[derive(Clone)]
+struct Known {
+    number: u64,
+    path: Arc<Path>,
 }
 
 struct Kernel {
     program: Program,
-    paths: [Option<Arc<Path>>; VARIANTS as usize],
+    paths: [Option<Known>; VARIANTS as usize],
     timed: HashMap<Key, Arc<Timed>>,
 }
 
@@ -56,7 +83,7 @@ struct Key {
 
 impl Kernels {
     pub(crate) fn new(target: Target, seed: u64, outcomes: Option<Arc<dyn GroupOutcomes>>) -> Self {
-        Self { target, seed, outcomes, kernels: HashMap::new() }
+        Self { target, seed, outcomes, kernels: HashMap::new(), numbered: Numbered::default() }
     }
 
     /// Begins a dispatch of the kernel at `entry`.
@@ -71,7 +98,14 @@ impl Kernels {
         let outcomes = self.outcomes.as_deref();
         let generation = self.target.generation();
         let common = Common { entry, stagger, generation, seed: self.seed, code, outcomes };
-        Dispatch { common, kernel, places: HashMap::new(), timed: Vec::new() }
+        let numbered = &mut self.numbered;
+        numbered.new.clear();
+        Dispatch { common, kernel, numbered, places: HashMap::new(), timed: Vec::new() }
+    }
+
+    /// Paths with their numbers that the last dispatch was the first to take.
+    pub(crate) fn take_new_paths(&mut self) -> Vec<(u64, Arc<Path>)> {
+        std::mem::take(&mut self.numbered.new)
     }
 }
 
@@ -83,7 +117,7 @@ impl Kernel {
     /// Whether memory still holds what was walked, and what was walked was a program.
     fn is_in(&self, code: &dyn Code) -> bool {
         let mut paths = self.paths.iter().flatten();
-        paths.all(|path| !path.ended_outside()) && self.program.is_in(code)
+        paths.all(|known| !known.path.ended_outside()) && self.program.is_in(code)
     }
 }
 
@@ -109,6 +143,7 @@ struct Common<'a> {
 pub(crate) struct Dispatch<'a> {
     common: Common<'a>,
     kernel: &'a mut Kernel,
+    numbered: &'a mut Numbered,
     places: HashMap<Key, u32>,
     timed: Vec<Arc<Timed>>,
 }
@@ -127,15 +162,15 @@ impl Dispatch<'_> {
         let place = match (self.common.outcomes, self.places.get(&key)) {
             (None, Some(&known)) => known,
             (None, None) => {
-                let timed = self.kernel.timed(&self.common, key);
+                let timed = self.kernel.timed(&self.common, self.numbered, key);
                 let place = self.add(timed);
                 self.places.insert(key, place);
                 place
             }
             (Some(outcomes), _) => {
                 let mut outcomes = outcomes.of_group(self.common.entry, workgroup);
-                let path = self.kernel.walk(&self.common, &mut *outcomes);
-                self.add(Arc::new(self.common.time(path, key)))
+                let path = self.numbered.add(self.kernel.walk(&self.common, &mut *outcomes));
+                self.add(Arc::new(self.common.time(&path, key)))
             }
         };
         (place, &self.timed[place as usize])
@@ -153,37 +188,37 @@ impl Dispatch<'_> {
 }
 
 impl Kernel {
-    fn timed(&mut self, common: &Common<'_>, key: Key) -> Arc<Timed> {
+    fn timed(&mut self, common: &Common<'_>, numbered: &mut Numbered, key: Key) -> Arc<Timed> {
         if let Some(known) = self.timed.get(&key) {
             return Arc::clone(known);
         }
         let variant = usize::from(key.variant);
         let path = match &self.paths[variant] {
-            Some(known) => Arc::clone(known),
+            Some(known) => known.clone(),
             None => {
                 let seed = mix(common.seed ^ u64::from(key.variant) << 32);
-                self.walk(common, &mut Seeded::new(seed, common.entry))
+                numbered.add(self.walk(common, &mut Seeded::new(seed, common.entry)))
             }
         };
-        self.paths[variant] = Some(Arc::clone(&path));
-        let timed = Arc::new(common.time(path, key));
+        self.paths[variant] = Some(path.clone());
+        let timed = Arc::new(common.time(&path, key));
         self.timed.insert(key, Arc::clone(&timed));
         timed
     }
 
-    fn walk(&mut self, common: &Common<'_>, outcomes: &mut dyn Outcomes) -> Arc<Path> {
-        Arc::new(walk(&mut self.program, common.code, common.entry, outcomes, LIMIT))
+    fn walk(&mut self, common: &Common<'_>, outcomes: &mut dyn Outcomes) -> Path {
+        walk(&mut self.program, common.code, common.entry, outcomes, LIMIT)
     }
 }
 
 impl Common<'_> {
-    fn time(&self, path: Arc<Path>, key: Key) -> Timed {
+    fn time(&self, known: &Known, key: Key) -> Timed {
         let crowd = Crowd {
             waves_of_simd: key.waves_of_simd.into(),
             waves_of_group: key.waves_of_group.into(),
             stagger: self.stagger,
             seed: mix(self.seed ^ u64::from(key.phase) << 40),
         };
-        Timed::new(self.generation, path, &crowd)
+        Timed { path_number: known.number, ..Timed::new(self.generation, Arc::clone(&known.path), &crowd) }
     }
 }

@@ -37,6 +37,8 @@ pub struct Times {
 pub struct Timed {
     /// The path.
     pub path: Arc<Path>,
+    /// Number of the path on its device; 0 elsewhere.
+    pub path_number: u64,
     /// One for each step.
     pub times: Vec<Times>,
     /// What the path holds.
@@ -51,7 +53,7 @@ impl Timed {
         let mut clock = Clock::new(Pace::of(generation), *crowd);
         let times: Vec<Times> = path.steps.iter().map(|step| clock.step(&step.work, step.flow)).collect();
         let counts = path.steps.iter().collect();
-        Self { times, counts, cycles: clock.end(), path }
+        Self { times, counts, cycles: clock.end(), path, path_number: 0 }
     }
 
     /// What is issued in the cycles `from..to`, relative to the start of the wave.
