@@ -6,7 +6,7 @@ use std::time::Duration;
 use hsa_sys::HsaApiTable;
 use tempfile::TempDir;
 use wavescope_aql_profile::{AgentShape, Choice, Memory, PacketPrograms};
-use wavescope_att_resources::{AgentOwner, HsaDevice, HsaSlots, Limits};
+use wavescope_att_resources::Limits;
 use wavescope_core::{Agent, AgentId, ClaimTable, Topology};
 use wavescope_hsa_intercept::{Interceptor, Options as InterceptOptions, ProgramMemory, Technique};
 use wavescope_on_rocr::runtime_table;
@@ -14,8 +14,8 @@ use wavescope_software_gpu::face::{Options, SoftwareRuntime};
 use wavescope_software_gpu::{FaultPlan, TruthFile};
 use wavescope_workload::{Application, Gpu, Module, kernels};
 
-use crate::Placement;
 use crate::face::Inside;
+use crate::{Placement, Resources};
 
 /// Longer than anything takes that works.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -168,13 +168,10 @@ impl Bed {
         Arc::new(ProgramMemory::new(self.interceptor.hsa().clone(), self.agent(index).id))
     }
 
-    /// The owner of a GPU's trace resources, and who reads its slots. One per GPU: ask once.
-    pub fn owner(&self, index: u32) -> (Arc<AgentOwner>, Arc<HsaSlots>) {
-        let agent = self.agent(index).id;
-        let device = HsaDevice::new(self.interceptor.hsa().clone(), agent);
-        let slots = device.slots();
+    /// Trace resources of a GPU. One set for all contexts: ask once.
+    pub fn resources(&self, index: u32) -> Resources {
         let limits = Limits { patience: self.patience, traces: 8 };
-        (AgentOwner::new(agent, Box::new(device), limits), slots)
+        Resources::new(&self.interceptor, self.agent(index).id, limits)
     }
 }
 

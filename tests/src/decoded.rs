@@ -1,6 +1,6 @@
 //! Waves that a decoded trace shows, and those that the placement log has, in the same terms.
 
-use wavescope_att_decode::{CodeObjects, Decoder, EventKind, Options, Record};
+use wavescope_att_decode::{CodeObjects, Decoder, EventKind, Options, Pc, Record};
 use wavescope_core::Agent;
 
 use crate::PlacedWave;
@@ -13,6 +13,8 @@ pub type Place = (u8, u8, u8);
 pub struct Decoded {
     /// Starts anywhere on the engine, in stream order: shader clock and place.
     pub starts: Vec<(u64, Place)>,
+    /// Kernel entries of these starts.
+    pub entries: Vec<Pc>,
     /// Ends likewise.
     pub ends: Vec<(u64, Place)>,
     /// Waves of the unit in detail, with their starts.
@@ -30,8 +32,13 @@ pub fn decode(data: &[u8]) -> Decoded {
     let outcome = decoder.decode(data, &mut |record: Record<'_>| match record {
         Record::Occupancy(records) => {
             for record in records {
-                let list = if record.is_start() { &mut decoded.starts } else { &mut decoded.ends };
-                list.push((record.time, (record.cu, record.simd, record.wave_id)));
+                let change = (record.time, (record.cu, record.simd, record.wave_id));
+                if record.is_start() {
+                    decoded.starts.push(change);
+                    decoded.entries.push(record.pc);
+                } else {
+                    decoded.ends.push(change);
+                }
             }
         }
         Record::Wave(wave) => {

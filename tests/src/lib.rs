@@ -10,6 +10,7 @@ mod decoded;
 mod face;
 mod geometry;
 mod placement;
+mod resources;
 mod services;
 mod twin;
 
@@ -17,8 +18,9 @@ pub use bed::{Bed, FAULT_PATIENCE, PATIENCE};
 pub use decoded::{Decoded, Place, decode, is_detailed, on_engine, place};
 pub use face::{TARGETS, Way, in_process, on_rocr};
 pub use geometry::waves;
-pub use placement::{Placed, PlacedWave, Placement};
-pub use services::{Counted, Traces, What, count, total, trace};
+pub use placement::{Placed, PlacedWave, Placement, Walk};
+pub use resources::Resources;
+pub use services::{Counted, Traces, What, count, device_trace, total, trace};
 pub use twin::Twin;
 
 /// The README's Rust example compiles.

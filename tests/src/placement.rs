@@ -20,6 +20,29 @@ struct Log {
     dispatches: Vec<Placed>,
     /// By device and dispatch.
     waves: HashMap<(u32, u64), Vec<PlacedWave>>,
+    /// By device and dispatch, in the order of their numbers.
+    walks: HashMap<(u32, u64), Vec<Walk>>,
+    /// By device and number.
+    paths: HashMap<(u32, u64), Path>,
+}
+
+/// How waves walked.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Walk {
+    device: u32,
+    dispatch: u64,
+    path: u64,
+    /// Instructions of one wave by kind.
+    pub instructions: HashMap<String, u64>,
+    /// Where and why it stopped before the program ended.
+    pub stopped: Option<(u64, String)>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Path {
+    device: u32,
+    path: u64,
+    instructions: Vec<(u64, u8)>,
 }
 
 /// A dispatch that ran.
@@ -60,12 +83,15 @@ pub struct PlacedWave {
     pub start: u64,
     /// First cycle after it.
     pub end: u64,
+    walk: u32,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Line {
     Dispatch(Placed),
+    Walk(Walk),
+    Path(Path),
     Wave(PlacedWave),
     #[serde(other)]
     Other,
@@ -75,7 +101,14 @@ impl Placement {
     /// Reads the log at `path`, which may still be empty.
     pub(crate) fn open(path: &Path) -> Self {
         let file = File::open(path).expect("the placement log");
-        Self(Mutex::new(Log { file, rest: String::new(), dispatches: Vec::new(), waves: HashMap::new() }))
+        Self(Mutex::new(Log {
+            file,
+            rest: String::new(),
+            dispatches: Vec::new(),
+            waves: HashMap::new(),
+            walks: HashMap::new(),
+            paths: HashMap::new(),
+        }))
     }
 
     /// Dispatches of a GPU, in the order in which they ran.
@@ -86,6 +119,21 @@ impl Placement {
     /// Waves of a GPU's dispatch.
     pub fn waves(&self, device: u32, dispatch: u64) -> Vec<PlacedWave> {
         self.log().waves.get(&(device, dispatch)).cloned().unwrap_or_default()
+    }
+
+    /// How a wave walked.
+    pub fn walk(&self, wave: &PlacedWave) -> Walk {
+        self.log().walks[&(wave.device, wave.dispatch)][wave.walk as usize].clone()
+    }
+
+    /// The instructions of a wave that a trace shows: address and category number.
+    pub fn instructions(&self, wave: &PlacedWave) -> Vec<(u64, u8)> {
+        let walk = self.walk(wave);
+        self.log()
+            .paths
+            .get(&(wave.device, walk.path))
+            .map(|path| path.instructions.clone())
+            .unwrap_or_default()
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -104,6 +152,10 @@ impl Log {
             match serde_json::from_str(line).expect("a line of the placement log") {
                 Line::Dispatch(dispatch) => self.dispatches.push(dispatch),
                 Line::Wave(wave) => self.waves.entry((wave.device, wave.dispatch)).or_default().push(wave),
+                Line::Walk(walk) => self.walks.entry((walk.device, walk.dispatch)).or_default().push(walk),
+                Line::Path(path) => {
+                    self.paths.insert((path.device, path.path), path);
+                }
                 Line::Other => {}
             }
         }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use wavescope_aql_profile::{TraceConfig, TraceParameter};
 use wavescope_att_resources::{
-    AgentOwner, Decide, Delivery as TraceDelivery, DispatchTrace, DispatchTraceSetup, HsaSlots, TracedAgent,
+    Decide, Delivery as TraceDelivery, DeviceTrace, DeviceTraceSetup, DispatchTrace, DispatchTraceSetup,
+    Error, TracedAgent,
 };
 use wavescope_core::{ContextId, DispatchCounters, Overflow, Records, TraceChunk, record_stream};
 use wavescope_counting::{Catalogue, Choice, CounterConfig, Delivery, DispatchCounting, PoolSize, Setup};
 
-use crate::Bed;
+use crate::{Bed, Resources};
 
 /// Room for every record of a test: nothing may be dropped unseen.
 const STREAM: usize = 1 << 16;
@@ -53,14 +54,14 @@ pub fn count(bed: &Bed, context: u64, gpu: u32, counters: &[&str]) -> Counted {
 }
 
 /// A tracing context and what it delivers.
-pub struct Traces {
+pub struct Traces<S = DispatchTrace> {
     /// The service.
-    pub service: DispatchTrace,
+    pub service: S,
     /// Its chunks.
     pub chunks: Records<TraceChunk>,
 }
 
-impl Traces {
+impl<S> Traces<S> {
     /// What was delivered so far.
     pub fn take(&self) -> Vec<TraceChunk> {
         std::iter::from_fn(|| self.chunks.try_recv()).collect()
@@ -104,24 +105,11 @@ impl What {
 ///
 /// # Errors
 /// Those of [`DispatchTrace::new`].
-pub fn trace(
-    bed: &Bed,
-    (owner, slots): &(Arc<AgentOwner>, Arc<HsaSlots>),
-    what: What,
-    decide: Arc<Decide>,
-) -> Result<Traces, wavescope_att_resources::Error> {
-    let traced = TracedAgent {
-        owner: Arc::clone(owner),
-        agent_handle: bed.gpu(what.gpu).agent().handle,
-        shape: bed.shape(what.gpu),
-        config: what.config(),
-        memory: bed.memory(what.gpu),
-        slots: Arc::clone(slots) as _,
-    };
+pub fn trace(bed: &Bed, resources: &Resources, what: What, decide: Arc<Decide>) -> Result<Traces, Error> {
     let (sink, chunks) = record_stream(STREAM, Overflow::DropNewest);
     let service = DispatchTrace::new(DispatchTraceSetup {
         context: ContextId(what.context),
-        agents: vec![traced],
+        agents: vec![traced(bed, resources, what)],
         programs: Arc::clone(&bed.programs),
         interception: Arc::clone(&bed.interceptor) as _,
         claims: Arc::clone(&bed.claims),
@@ -130,4 +118,32 @@ pub fn trace(
         delivery: TraceDelivery::Stream(sink),
     })?;
     Ok(Traces { service, chunks })
+}
+
+/// Traces everything that runs on a GPU between start and stop.
+///
+/// # Errors
+/// Those of [`DeviceTrace::new`].
+pub fn device_trace(bed: &Bed, resources: &Resources, what: What) -> Result<Traces<DeviceTrace>, Error> {
+    let (sink, chunks) = record_stream(STREAM, Overflow::DropNewest);
+    let service = DeviceTrace::new(DeviceTraceSetup {
+        context: ContextId(what.context),
+        agents: vec![traced(bed, resources, what)],
+        programs: Arc::clone(&bed.programs),
+        claims: Arc::clone(&bed.claims),
+        user_data: what.context,
+        delivery: TraceDelivery::Stream(sink),
+    })?;
+    Ok(Traces { service, chunks })
+}
+
+fn traced(bed: &Bed, resources: &Resources, what: What) -> TracedAgent {
+    TracedAgent {
+        owner: Arc::clone(&resources.owner),
+        agent_handle: bed.gpu(what.gpu).agent().handle,
+        shape: bed.shape(what.gpu),
+        config: what.config(),
+        memory: bed.memory(what.gpu),
+        slots: Arc::clone(&resources.slots) as _,
+    }
 }

@@ -57,7 +57,7 @@ on_both_faces! {
     }
 
     fn second_tracing_context_is_refused_by_name_until_the_first_stops(bed on ["gfx942"]) {
-        let resources = bed.owner(0);
+        let resources = bed.resources(0);
         let decide = || Arc::new(|_: &_| Decision::StartAndStop { user_data: 0 });
         let first = trace(bed, &resources, What::of_context(1), decide()).unwrap();
         let second = trace(bed, &resources, What::of_context(2), decide()).unwrap();
@@ -77,7 +77,7 @@ on_both_faces! {
     }
 
     fn counting_and_tracing_share_a_dispatch(bed on ["gfx942", "gfx1201"]) {
-        let resources = bed.owner(0);
+        let resources = bed.resources(0);
         let decide = Arc::new(|_: &_| Decision::StartAndStop { user_data: 0 });
         let traces = trace(bed, &resources, What::of_context(1), decide).unwrap();
         let counted = count(bed, 2, 0, &["SQ_WAVES", "GRBM_GUI_ACTIVE"]);

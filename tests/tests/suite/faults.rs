@@ -199,7 +199,7 @@ with_either_technique! {
         let mut hung = 0;
         for packet in 0..PACKETS {
             let (bed, queue) = faulty(technique, Fault::Hang(at(packet)));
-            let resources = bed.owner(0);
+            let resources = bed.resources(0);
             let decide = Arc::new(|_: &_| Decision::StartAndStop { user_data: 0 });
             let traces = trace(&bed, &resources, What::of_context(1), decide).unwrap();
             traces.service.start().unwrap();
@@ -215,7 +215,7 @@ with_either_technique! {
             assert_eq!(traces.take(), []);
             // Nobody destroys the queue: the service goes and what its packets name stays.
             promptly(|| drop(traces));
-            let refusal = promptly(|| resources.0.shutdown()).unwrap_err();
+            let refusal = promptly(|| resources.owner.shutdown()).unwrap_err();
             assert!(matches!(refusal, Error::StillLeased { .. }), "packet {packet}: {refusal:?}");
             drop(submission);
             promptly(|| drop(queue));
@@ -225,7 +225,7 @@ with_either_technique! {
 
     fn traced_dispatch_of_a_destroyed_queue_is_a_lost_chunk_and_the_next_one_is_whole(technique) {
         let (bed, queue) = faulty(technique, Fault::Hang(at(2)));
-        let resources = bed.owner(0);
+        let resources = bed.resources(0);
         let decide = Arc::new(|_: &_| Decision::StartAndStop { user_data: 3 });
         let traces = trace(&bed, &resources, What::of_context(1), decide).unwrap();
         traces.service.start().unwrap();
@@ -244,13 +244,13 @@ with_either_technique! {
         let summary = traces.service.summary();
         assert_eq!((summary.delivered, summary.lost), (1, 1));
         drop(traces);
-        let report = promptly(|| resources.0.shutdown()).unwrap();
+        let report = promptly(|| resources.owner.shutdown()).unwrap();
         assert!(report.cut_short.is_empty() && report.leaked.is_empty(), "{report:?}");
     }
 
     fn full_trace_buffer_is_said_and_what_was_written_is_right(technique) {
         let (bed, queue) = faulty(technique, Fault::TraceBytes(1024));
-        let resources = bed.owner(0);
+        let resources = bed.resources(0);
         let decide = Arc::new(|_: &_| Decision::StartAndStop { user_data: 0 });
         let traces = trace(&bed, &resources, What::of_context(1), decide).unwrap();
         traces.service.start().unwrap();

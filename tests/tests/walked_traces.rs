@@ -1,0 +1,144 @@
+//! Decoded instructions and instruction counters against the software GPU's log of what its waves walked.
+
+#![cfg(test)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wavescope_att_decode::{CodeObjects, Decoder, Options, Record};
+use wavescope_att_resources::Decision;
+use wavescope_isa::CodeObject;
+use wavescope_tests::{
+    Bed, PATIENCE, PlacedWave, TARGETS, What, count, is_detailed, on_both_faces, on_engine, place, total,
+    trace,
+};
+use wavescope_workload::sample::Sample;
+use wavescope_workload::{Launch, kernels};
+
+/// A decoded wave: begin, place, (PC, category) of its instructions. Addresses are absolute.
+type Wave = (i64, (u8, u8, u8), Vec<(u64, u8)>);
+
+/// Loads of the code objects of the kernels: bytes and address, from where their descriptors lie.
+fn loaded(bed: &Bed, launches: &[Launch]) -> Vec<(&'static [u8], u64)> {
+    let target = bed.gpu(0).target();
+    let files = [kernels::vectors(target).unwrap(), kernels::tiles(target).unwrap()];
+    let mut found = Vec::new();
+    for file in files {
+        let object = CodeObject::parse(file).unwrap();
+        for launch in launches {
+            let kernel = object.kernels().iter().find(|kernel| kernel.name == launch.name());
+            if let Some(kernel) = kernel {
+                found.push((file, launch.kernel_object() - kernel.descriptor_vaddr));
+            }
+        }
+    }
+    found.sort_by_key(|(_, address)| *address);
+    found.dedup_by_key(|(_, address)| *address);
+    found
+}
+
+/// Waves with instructions that a stream shows. Code objects are known by their load addresses, as they are when the
+/// stream announces none.
+fn decode(data: &[u8], code: &[(&[u8], u64)]) -> Vec<Wave> {
+    let mut objects = CodeObjects::new();
+    code.iter().for_each(|(file, address)| objects.add(file, Some(*address), None).unwrap());
+    let mut waves = Vec::new();
+    let mut decoder = Decoder::new(objects, Options::default());
+    let outcome = decoder.decode(data, &mut |record: Record<'_>| match record {
+        Record::Wave(wave) => {
+            let instructions = wave.instructions.iter();
+            let list = instructions.map(|found| (found.pc.address, found.category() as u8)).collect();
+            waves.push((wave.begin_time, (wave.cu, wave.simd, wave.wave_id), list));
+        }
+        Record::Info(info) => panic!("the decoder says {info:?}"),
+        Record::Loss(loss) => panic!("{loss:?}"),
+        _ => {}
+    });
+    outcome.unwrap();
+    waves.sort();
+    waves
+}
+
+/// What the log has of the waves in detail, in the same terms.
+fn expected(bed: &Bed, placed: &[PlacedWave], target: u8) -> Vec<Wave> {
+    let agent = bed.agent(0);
+    let detailed = placed.iter().filter(|wave| is_detailed(agent, target, wave));
+    let mut waves: Vec<_> = detailed
+        .map(|wave| (wave.start as i64, place(agent, wave), bed.placement.instructions(wave)))
+        .collect();
+    waves.sort();
+    waves
+}
+
+/// Begins relative to the first.
+fn relative(mut waves: Vec<Wave>) -> Vec<Wave> {
+    let first = waves.first().map_or(0, |wave| wave.0);
+    waves.iter_mut().for_each(|wave| wave.0 -= first);
+    waves
+}
+
+on_both_faces! {
+    fn decoded_instructions_are_those_that_the_waves_walked(bed on TARGETS) {
+        let resources = bed.resources(0);
+        let decide = Arc::new(|_: &_| Decision::StartAndStop { user_data: 0 });
+        let what = What { buffer_bytes: 8 << 20, ..What::of_context(1) };
+        let traces = trace(bed, &resources, what, decide).unwrap();
+        let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
+        let code = loaded(bed, &sample.launches().unwrap());
+        assert_eq!(code.len(), 2);
+        traces.service.start().unwrap();
+        let queue = bed.application.queue(bed.gpu(0), 64).unwrap();
+        for batch in sample.batches(1).unwrap() {
+            queue.submit(&batch).unwrap().wait(PATIENCE).unwrap();
+        }
+        traces.service.stop(PATIENCE).unwrap();
+        let (chunks, dispatches) = (traces.take(), bed.placement.dispatches(0));
+        assert_eq!(chunks.len(), dispatches.len());
+        let mut compared = 0;
+        for (chunk, dispatch) in chunks.iter().zip(&dispatches) {
+            assert!(!chunk.flags.lost && !chunk.flags.gpu_buffer_full, "{:?}", chunk.flags);
+            let all = bed.placement.waves(0, dispatch.dispatch);
+            let expected = expected(bed, &on_engine(bed.agent(0), &all, 0), what.target_cu as u8);
+            let decoded = relative(decode(&chunk.data, &code));
+            for (found, expected) in decoded.iter().zip(&relative(expected.clone())) {
+                assert_eq!((found.0, found.1), (expected.0, expected.1), "{:#x}", dispatch.kernel_object);
+                let first = found.2.iter().zip(&expected.2).position(|(mine, theirs)| mine != theirs);
+                assert_eq!(first, None, "{:#x}:\n{:x?}\n{:x?}", dispatch.kernel_object, found.2, expected.2);
+                assert_eq!(found.2.len(), expected.2.len());
+                compared += found.2.len();
+            }
+            assert_eq!(decoded.len(), expected.len());
+        }
+        assert!(compared > 100, "only {compared} instructions were compared");
+    }
+
+    fn instruction_counters_equal_what_the_waves_walked(bed on TARGETS) {
+        let names = ["SQ_WAVES", "SQ_INSTS_VALU", "SQ_INSTS_SALU", "SQ_INSTS_SMEM", "SQ_INSTS_FLAT", "SQ_INSTS_LDS"];
+        let counted = count(bed, 1, 0, &names);
+        let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
+        counted.service.start().unwrap();
+        let queue = bed.application.queue(bed.gpu(0), 64).unwrap();
+        for batch in sample.batches(1).unwrap() {
+            queue.submit(&batch).unwrap().wait(PATIENCE).unwrap();
+        }
+        counted.service.stop(PATIENCE).unwrap();
+        let records = counted.take();
+        let dispatches = bed.placement.dispatches(0);
+        assert_eq!(records.len(), dispatches.len());
+        let mut all = 0;
+        for (record, dispatch) in records.iter().zip(dispatches) {
+            let mut walked: HashMap<String, u64> = HashMap::new();
+            for wave in bed.placement.waves(0, dispatch.dispatch) {
+                let walk = bed.placement.walk(&wave);
+                assert_eq!(walk.stopped, None);
+                walk.instructions.into_iter().for_each(|(kind, count)| *walked.entry(kind).or_default() += count);
+            }
+            let flat = walked["flat_read"] + walked["flat_write"];
+            let expected = [walked["valu"], walked["salu"], walked["smem"], flat, walked["lds"]];
+            let found: Vec<u64> = names[1..].iter().map(|name| total(record, name) as u64).collect();
+            assert_eq!(found, expected, "{:?}", dispatch.grid);
+            all += expected.iter().sum::<u64>();
+        }
+        assert!(all > 10_000, "only {all} instructions");
+    }
+}
