@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::generation::Generation;
 use crate::token::{Token, TokenKind, Tokens};
 
-mod fields;
+pub(crate) mod fields;
 
 /// Writes one line per token: bit offset, kind, length in bits, time, the bits in hexadecimal and the fields by name,
 /// separated by tabs. Padding is left out.

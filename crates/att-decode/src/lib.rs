@@ -1,5 +1,6 @@
 //! AMD thread-trace (SQTT) bytes to tokens, waves, instructions and occupancy, offline.
 
+pub mod assemble;
 mod bits;
 mod code_source;
 mod decoder;

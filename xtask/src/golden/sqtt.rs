@@ -2,7 +2,8 @@
 //!
 //! A set is a folder (see `wavescope-sqtt-fixtures`); each of its expectations is a case. Where a set has code
 //! objects, its records are compared twice: with program lines from the set's disassembly, and with our own
-//! instruction tables on the code objects.
+//! instruction tables on the code objects. Cases in one text (`*.case`: tokens, program and records) live in the
+//! repository; `golden bless sqtt` writes their records anew.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -11,14 +12,19 @@ use anyhow::{Context, Result, bail};
 use wavescope_att_decode::jsonl::JsonLines;
 use wavescope_att_decode::quick::{ScanState, TraceFormat, scan};
 use wavescope_att_decode::{
-    CodeObjects, Decoder, InstructionSource, Options, Pc, ProgramLine, RecordSink, dump,
+    CodeObjects, Decoder, InstructionSource, Options, Pc, ProgramLine, RecordSink, assemble, dump,
 };
 use wavescope_sqtt_fixtures::{Chunk, Kernel, Set, find_line};
 
+use super::source::files_below;
 use super::{Kind, Outcome, Role, Source, read_text};
+use crate::paths;
 
 /// The kind `sqtt`.
 pub(crate) struct Sqtt;
+
+/// Readable cases that live in the repository.
+const CASES: &str = "crates/att-decode/tests/cases";
 
 /// Columns of a token dump that are compared: offset, kind, length, time.
 const TOKEN_COLUMNS: usize = 4;
@@ -31,6 +37,7 @@ impl Kind for Sqtt {
     fn role(&self, file: &Path) -> Role {
         match expectation(file) {
             "golden.jsonl" | "quick.jsonl" | "tokens.tsv" => Role::Case,
+            name if name.ends_with(".case") => Role::Case,
             _ => Role::Support,
         }
     }
@@ -44,9 +51,27 @@ impl Kind for Sqtt {
             "golden.jsonl" => check_records(&set, &expected, &mut outcome)?,
             "quick.jsonl" => compare_lines("quick", &expected, &quick(&set)?, &mut outcome),
             "tokens.tsv" => check_tokens(&set, &expected, &mut outcome)?,
+            name if name.ends_with(".case") => {
+                let case = assemble::Case::parse(&expected)?;
+                compare_lines("records", case.expected(), &case.records(), &mut outcome);
+            }
             name => bail!("{name} is no expectation"),
         }
         Ok(outcome)
+    }
+
+    /// Writes the readable cases anew, with the records that the decoder makes now.
+    fn bless(&self) -> Result<Vec<PathBuf>> {
+        let mut written = Vec::new();
+        for path in files_below(&paths::root().join(CASES))? {
+            let text = read_text(&path)?;
+            let case = assemble::Case::parse(&text).with_context(|| paths::display(&path))?;
+            if case.blessed() != text {
+                std::fs::write(&path, case.blessed())?;
+                written.push(path);
+            }
+        }
+        Ok(written)
     }
 
     fn ci_sources(&self) -> Vec<Source> {

@@ -4,11 +4,12 @@ use crate::generation::Generation;
 use crate::token::TokenKind;
 
 /// Name, first bit, bit behind the last.
-type FieldRow = (&'static str, u8, u8);
+pub(crate) type FieldRow = (&'static str, u8, u8);
 
 /// The fields of a kind of token in a stream whose latest header has this version.
-pub(super) fn fields(generation: Generation, version: u8, kind: TokenKind) -> &'static [FieldRow] {
+pub(crate) fn fields(generation: Generation, version: u8, kind: TokenKind) -> &'static [FieldRow] {
     match (generation, version) {
+        (Generation::Gfx10, _) if kind == TokenKind::Timestamp => &[("type", 14, 16), ("value", 16, 64)],
         (Generation::Gfx9, _) => gfx9(kind),
         (_, 0..=3) => by_gfx11(kind),
         (_, 4) => by_gfx12(kind),
@@ -21,7 +22,7 @@ fn gfx9(kind: TokenKind) -> &'static [FieldRow] {
         TokenKind::SwHeader => {
             &[("version", 13, 16), ("simds", 16, 20), ("cu", 20, 25), ("sa", 25, 26), ("se", 26, 32)]
         }
-        TokenKind::Misc => &[("delta", 4, 12), ("sh", 12, 13), ("type", 13, 16)],
+        TokenKind::Misc => &[("sh", 12, 13), ("type", 13, 16)],
         TokenKind::Time => &[("time", 16, 64)],
         TokenKind::Reg => &[
             ("pipe", 5, 7),
@@ -109,7 +110,7 @@ fn common(kind: TokenKind) -> &'static [FieldRow] {
         TokenKind::ValuInst => &[("w64h", 6, 7), ("slot", 7, 12)],
         TokenKind::ImmOne => &[("slot", 7, 12)],
         TokenKind::AluExec | TokenKind::VmemExec => &[("unit", 6, 8)],
-        TokenKind::Misc => &[("delta", 7, 16), ("flags", 16, 24)],
+        TokenKind::Misc => &[("flags", 16, 24)],
         TokenKind::NewPc => &[("slot", 11, 16), ("words", 16, 62), ("error", 62, 63)],
         TokenKind::NewPc12 => &[("slot", 11, 16), ("words", 16, 71), ("error", 71, 72)],
         _ => &[],
@@ -118,6 +119,7 @@ fn common(kind: TokenKind) -> &'static [FieldRow] {
 
 fn by_gfx11(kind: TokenKind) -> &'static [FieldRow] {
     match kind {
+        TokenKind::Timestamp => &[("lost", 8, 9), ("realtime", 9, 10), ("value", 12, 48)],
         TokenKind::WaveStart | TokenKind::WaveStartExt => &[
             ("sa", 7, 8),
             ("wgp", 10, 13),
@@ -152,6 +154,7 @@ fn by_gfx11(kind: TokenKind) -> &'static [FieldRow] {
 
 fn by_gfx12(kind: TokenKind) -> &'static [FieldRow] {
     match kind {
+        TokenKind::Timestamp => &[("realtime", 7, 8), ("lost", 8, 9), ("value", 12, 64)],
         TokenKind::WaveStart => &[
             ("sa", 7, 8),
             ("wgp", 10, 14),

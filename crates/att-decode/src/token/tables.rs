@@ -195,19 +195,20 @@ pub(crate) fn table(generation: Generation) -> &'static Table {
     }
 }
 
+/// The rows of a generation. Of several rows of one kind the first is what hardware sends.
+pub(crate) fn rows(generation: Generation) -> &'static [Row] {
+    match generation {
+        Generation::Gfx9 => &GFX9_ROWS,
+        Generation::Gfx10 => &GFX10_ROWS,
+        Generation::Gfx11 => &GFX11_ROWS,
+        Generation::Gfx12 => &GFX12_ROWS,
+        Generation::Gfx1250 => &GFX1250_ROWS,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn rows(generation: Generation) -> &'static [Row] {
-        match generation {
-            Generation::Gfx9 => &GFX9_ROWS,
-            Generation::Gfx10 => &GFX10_ROWS,
-            Generation::Gfx11 => &GFX11_ROWS,
-            Generation::Gfx12 => &GFX12_ROWS,
-            Generation::Gfx1250 => &GFX1250_ROWS,
-        }
-    }
 
     const ALL: [Generation; 5] =
         [Generation::Gfx9, Generation::Gfx10, Generation::Gfx11, Generation::Gfx12, Generation::Gfx1250];

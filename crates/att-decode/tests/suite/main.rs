@@ -1,6 +1,7 @@
 //! The decoder through its public interface: golden sets of every generation, chunking, loss and damage.
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its fixtures has failed")]
 
+mod cases;
 mod golden;
 mod properties;
 mod stream;
