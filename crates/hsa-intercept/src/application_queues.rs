@@ -138,7 +138,7 @@ impl ApplicationQueues {
         let created = unsafe { RuntimeQueue::create(&self.hsa, creation, handle.clone()) }?;
         let pointer = created.pointer();
         self.runtime.lock().insert(created.address(), created);
-        Ok(pointer.as_ptr())
+        Ok(pointer)
     }
 
     /// Creates a front. Where only we lack something for it, the application gets a plain queue.

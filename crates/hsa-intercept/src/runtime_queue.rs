@@ -2,7 +2,8 @@
 //! hook with the packets of each doorbell.
 
 use std::ffi::c_void;
-use std::ptr::NonNull;
+// The runtime's threads take part.
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hsa_sys::{
     HSA_STATUS_ERROR, HSA_STATUS_ERROR_OUT_OF_RESOURCES, HSA_STATUS_SUCCESS, hsa_agent_t,
@@ -48,8 +49,8 @@ impl Creation {
 #[derive(Debug)]
 pub(crate) struct RuntimeQueue {
     handle: QueueHandle,
-    /// Set once the queue exists; no hook runs before.
-    queue: NonNull<hsa_queue_t>,
+    /// The queue that the application knows; set before it does.
+    queue: AtomicPtr<hsa_queue_t>,
     callback: ErrorCallback,
     data: *mut c_void,
 }
@@ -77,7 +78,8 @@ impl RuntimeQueue {
         let create = amd.hsa_amd_queue_intercept_create_fn.ok_or(HSA_STATUS_ERROR)?;
         let register = amd.hsa_amd_queue_intercept_register_fn.ok_or(HSA_STATUS_ERROR)?;
         let (callback, data) = (creation.callback, creation.data);
-        let mut record = Box::new(Self { handle, queue: NonNull::dangling(), callback, data });
+        let queue = AtomicPtr::new(std::ptr::null_mut());
+        let record = Box::new(Self { handle, queue, callback, data });
         let Creation { agent, size, kind, private_segment_size, group_segment_size, .. } = *creation;
         let mut created = std::ptr::null_mut();
         let record_data = as_data(&*record);
@@ -97,7 +99,10 @@ impl RuntimeQueue {
         if status != HSA_STATUS_SUCCESS {
             return Err(status);
         }
-        record.queue = NonNull::new(created).ok_or(HSA_STATUS_ERROR_OUT_OF_RESOURCES)?;
+        if created.is_null() {
+            return Err(HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+        }
+        record.queue.store(created, Ordering::Release);
         // SAFETY: the queue is new and only we know it.
         unsafe { enable_times(hsa, created) };
         // SAFETY: the hook matches its data, the record, which lives until the queue's destroy returned.
@@ -114,13 +119,13 @@ impl RuntimeQueue {
         &self.handle
     }
 
-    pub(crate) fn pointer(&self) -> NonNull<hsa_queue_t> {
-        self.queue
+    pub(crate) fn pointer(&self) -> *mut hsa_queue_t {
+        self.queue.load(Ordering::Acquire)
     }
 
     /// The queue's address, by which the application names it.
     pub(crate) fn address(&self) -> usize {
-        self.queue.addr().get()
+        self.pointer().addr()
     }
 }
 
@@ -147,8 +152,9 @@ unsafe fn discard(hsa: &Hsa, queue: *mut hsa_queue_t) {
     }
 }
 
-/// The runtime's error callback of an intercepted queue: what is in flight is lost, then the application's own runs.
-unsafe extern "C-unwind" fn on_error(status: hsa_status_t, queue: *mut hsa_queue_t, data: *mut c_void) {
+/// The runtime's error callback of an intercepted queue: what is in flight is lost, then the application's own runs. ROCr
+/// names the queue behind the intercept queue, which the application never saw.
+unsafe extern "C-unwind" fn on_error(status: hsa_status_t, _queue: *mut hsa_queue_t, data: *mut c_void) {
     // SAFETY: `data` is the record, which lives until the queue's destroy returned.
     let record = unsafe { &*data.cast::<RuntimeQueue>() };
     if status != HSA_STATUS_SUCCESS
@@ -157,8 +163,8 @@ unsafe extern "C-unwind" fn on_error(status: hsa_status_t, queue: *mut hsa_queue
         interceptor.queue_failed(record.handle());
     }
     if let Some(callback) = record.callback {
-        // SAFETY: the application's callback with its own data; the queue is the one that it got from us.
-        unsafe { callback(status, queue, record.data) };
+        // SAFETY: the application's callback with its own queue and data.
+        unsafe { callback(status, record.pointer(), record.data) };
     }
 }
 

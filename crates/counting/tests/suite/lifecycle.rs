@@ -69,7 +69,7 @@ on_both_faces! {
         assert_eq!(counting.summary().declined, 1);
     }
 
-    /// Field report G39: a counter set may be chosen for each dispatch.
+    /// A counter set may be chosen for each dispatch.
     fn counter_sets_rotate_over_dispatches(rig on "gfx942") {
         const SETS: [&[&str]; 3] = [&["SQ_WAVES"], &["GRBM_COUNT", "SQ_WAVES"], &["TCC_HIT", "SQ_WAVES"]];
         let configs = SETS.map(|names| rig.config(0, names, PoolSize(4)));
@@ -91,7 +91,7 @@ on_both_faces! {
         }
     }
 
-    /// Field report G22: what retired before is delivered when `flush` returned.
+    /// What retired before is delivered when `flush` returned.
     fn flush_waits_for_delivery(rig on "gfx942") {
         let (counting, records) = rig.counting(1, &[0], always(rig.config(0, &["SQ_WAVES"], PoolSize(4))));
         counting.start().unwrap();
@@ -130,7 +130,7 @@ fn refusal(rig: &Rig, names: &[&str]) -> String {
     CounterConfig::new(rig.agent(0), names, programs, memory, PoolSize(1)).unwrap_err().to_string()
 }
 
-// Field reports G23 and G41: refused when configured, with the block, what was asked and what there is; names are checked.
+// Refused when configured, with the block, what was asked and what there is; names are checked.
 #[test]
 fn impossible_configurations_are_refused_with_reasons() {
     let rig = Rig::in_process("gfx942", Technique::Doorbell);

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod counters;
 #[cfg(test)]
+mod entries;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod queues;
