@@ -55,6 +55,8 @@ pub enum LossReason {
     TimedOut,
     /// Another dispatch wrote the same output before it was read.
     Overwritten,
+    /// It completed, but its output could not be read.
+    Unreadable,
 }
 
 impl LossReason {
@@ -63,7 +65,7 @@ impl LossReason {
         match self {
             // A stopped queue may be resumed by the runtime's own recovery; a destroyed one never runs again.
             Self::QueueError | Self::TimedOut => true,
-            Self::QueueDestroyed | Self::Overwritten => false,
+            Self::QueueDestroyed | Self::Overwritten | Self::Unreadable => false,
         }
     }
 }

@@ -22,6 +22,7 @@ mod error;
 #[cfg(loom)]
 pub mod fault;
 mod gfx;
+mod grants;
 mod ids;
 mod inflight;
 mod packet;
@@ -35,6 +36,7 @@ pub use claims::{Claim, ClaimTable, Conflict};
 pub use dispatch::{Dispatch, DispatchEvent, DispatchTimes, LossReason, Outcome};
 pub use error::Error;
 pub use gfx::{Generation, GfxTarget};
+pub use grants::GrantReturns;
 pub use ids::{AgentId, CodeObjectId, ContextId, DispatchId, QueueId, SubscriptionId, ThreadId, Token};
 pub use inflight::InFlight;
 pub use packet::{AqlPacket, Fence, PacketHeader, PacketType};

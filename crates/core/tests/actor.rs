@@ -54,6 +54,19 @@ impl Actor for Echo {
     }
 }
 
+/// Handles nothing until it is let go.
+struct Busy(std::sync::mpsc::Receiver<()>);
+
+impl Actor for Busy {
+    type Message = ();
+    const NAME: &'static str = "busy";
+
+    fn handle(&mut self, (): ()) -> ControlFlow<()> {
+        let _ = self.0.recv();
+        ControlFlow::Continue(())
+    }
+}
+
 fn start(actor: Echo) -> ActorThread<Message> {
     spawn(actor, Places { requests: 8, notices: 0 }).unwrap()
 }
@@ -113,4 +126,27 @@ fn dropping_the_thread_twice_over_is_quiet() {
     let address = echo.address().clone();
     drop(echo);
     assert!(matches!(address.send(Message::Stop), Err(Error::ActorGone { actor: "echo" })));
+}
+
+// The end of the clock is no deadline at all; it must not overflow.
+#[test]
+fn the_longest_timeout_waits_for_the_answer() {
+    let echo = start(Echo::default());
+    let pending = echo.address().ask(|reply| Message::Echo(7, reply));
+    assert_eq!(pending.wait_timeout(Duration::MAX).unwrap(), 7);
+    assert_eq!(echo.address().ask_within(|reply| Message::Echo(8, reply), Duration::MAX).unwrap(), 8);
+}
+
+// A place for the request is part of the wait.
+#[test]
+fn asking_within_a_time_counts_the_wait_for_a_place() {
+    let (unblock, blocked) = std::sync::mpsc::channel::<()>();
+    let busy = spawn(Busy(blocked), Places { requests: 1, notices: 0 }).unwrap();
+    // One is being handled, one has the only place.
+    busy.address().send(()).unwrap();
+    busy.address().send(()).unwrap();
+    let asked = busy.address().ask_within(|_: Reply<()>| (), Duration::from_millis(5));
+    assert_eq!(asked.unwrap_err().to_string(), "actor busy did not answer within 5ms");
+    drop(unblock);
+    busy.close_and_join().unwrap();
 }

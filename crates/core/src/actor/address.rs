@@ -1,8 +1,10 @@
 //! Where to send an actor's messages.
 
+use std::time::Duration;
+
 use super::{Pending, Reply, reply};
 use crate::Error;
-use crate::sync::{MailSender, SendError};
+use crate::sync::{Deadline, MailSender, SendError};
 
 /// A cloneable handle to an actor's mailbox. It does not keep the actor alive past its end.
 #[derive(Debug)]
@@ -49,6 +51,27 @@ impl<M> Address<M> {
         // An undelivered message drops its reply, which settles the wait.
         let _ = self.mail.send(message(reply));
         pending
+    }
+
+    /// As [`ask`](Self::ask), and waits for the answer: `timeout` covers the wait for a request place as well. Under
+    /// loom time does not pass.
+    ///
+    /// # Errors
+    /// [`Error::ActorSilent`] when time ran out, [`Error::ActorGone`].
+    pub fn ask_within<T>(&self, message: impl FnOnce(Reply<T>) -> M, timeout: Duration) -> Result<T, Error> {
+        let deadline = Deadline::after(timeout);
+        let silent = Error::ActorSilent { actor: self.name, waited: timeout };
+        let (reply, pending) = reply(self.name);
+        match self.mail.send_until(message(reply), deadline) {
+            Ok(()) => {}
+            Err(SendError::Full(_)) => return Err(silent),
+            Err(SendError::Closed(_)) => return Err(self.gone()),
+        }
+        match pending.wait_timeout(deadline.left()) {
+            // What the client asked for, not what was left of it.
+            Err(Error::ActorSilent { .. }) => Err(silent),
+            answered => answered,
+        }
     }
 
     /// Takes no more messages; the actor handles those that were sent before and ends.

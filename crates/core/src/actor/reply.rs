@@ -1,9 +1,9 @@
 //! The one answer to a request, and the wait for it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Error;
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::sync::{Arc, Condvar, Deadline, Mutex};
 
 #[derive(Debug)]
 enum Answer<T> {
@@ -84,11 +84,10 @@ impl<T> Pending<T> {
     /// # Errors
     /// [`Error::ActorSilent`] when time ran out, else as [`wait`](Self::wait).
     pub fn wait_timeout(self, timeout: Duration) -> Result<T, Error> {
-        let deadline = Instant::now() + timeout;
+        let deadline = Deadline::after(timeout);
         let mut answer = self.shared.answer.lock();
         while matches!(*answer, Answer::Awaited) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let (guard, timed_out) = self.shared.given.wait_timeout(answer, left);
+            let (guard, timed_out) = self.shared.given.wait_timeout(answer, deadline.left());
             answer = guard;
             if timed_out && matches!(*answer, Answer::Awaited) {
                 return Err(Error::ActorSilent { actor: self.actor, waited: timeout });

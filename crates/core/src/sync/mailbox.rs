@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use crossbeam_channel as channel;
 
-use super::{Places, RecvError, SendError};
+use super::{Deadline, Places, RecvError, SendError};
 
 #[derive(Debug)]
 enum Envelope<T> {
@@ -64,6 +64,22 @@ impl<T> MailSender<T> {
             return Err(SendError::Closed(message));
         }
         self.post(Envelope::Request(message))
+    }
+
+    /// As [`send`](Self::send), until `deadline`.
+    ///
+    /// # Errors
+    /// [`SendError::Full`] when time ran out, or [`SendError::Closed`].
+    pub fn send_until(&self, message: T, deadline: Deadline) -> Result<(), SendError<T>> {
+        let Some(at) = deadline.at() else { return self.send(message) };
+        if self.is_closed() {
+            return Err(SendError::Closed(message));
+        }
+        match self.gate.send_deadline((), at) {
+            Ok(()) => self.post(Envelope::Request(message)),
+            Err(channel::SendTimeoutError::Timeout(())) => Err(SendError::Full(message)),
+            Err(channel::SendTimeoutError::Disconnected(())) => Err(SendError::Closed(message)),
+        }
     }
 
     /// Sends a request if a place is free.

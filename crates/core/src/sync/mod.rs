@@ -5,6 +5,7 @@
 //!
 //! Main types: [`Mutex`], [`Condvar`], and the two ends of a mailbox, [`MailSender`] and [`MailReceiver`].
 
+mod deadline;
 mod lock;
 #[cfg(not(loom))]
 mod mailbox;
@@ -22,6 +23,7 @@ pub use std::sync::{Arc, atomic};
 #[cfg(not(loom))]
 pub use std::thread;
 
+pub use deadline::Deadline;
 pub use lock::{Condvar, Mutex, MutexGuard};
 pub use mailbox::{MailReceiver, MailSender, mailbox};
 pub use mailbox_types::{Places, RecvError, SendError};

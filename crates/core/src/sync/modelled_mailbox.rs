@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Condvar, Mutex, Places, RecvError, SendError};
+use super::{Condvar, Deadline, Mutex, Places, RecvError, SendError};
 
 #[derive(Debug)]
 struct Queue<T> {
@@ -58,6 +58,14 @@ impl<T> MailSender<T> {
             queue = self.shared.room.wait(queue);
         }
         self.post(&mut queue, Kind::Request, message)
+    }
+
+    /// As [`send`](Self::send): time does not pass.
+    ///
+    /// # Errors
+    /// [`SendError::Closed`].
+    pub fn send_until(&self, message: T, _deadline: Deadline) -> Result<(), SendError<T>> {
+        self.send(message)
     }
 
     /// Sends a request if a place is free.
