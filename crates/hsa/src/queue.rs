@@ -4,10 +4,10 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 // The packet processor and the runtime take part in these, so they are never modelled.
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hsa_sys::{HSA_QUEUE_TYPE_MULTI, HSA_STATUS_SUCCESS, hsa_queue_t, hsa_signal_t, hsa_status_t};
-use wavescope_core::sync::Mutex;
+use wavescope_core::sync::{Deadline, Mutex};
 use wavescope_core::{AgentId, AqlPacket};
 
 use crate::error::{Error, check, entry};
@@ -147,7 +147,7 @@ impl HsaQueue {
             "hsa_queue_load_read_index_scacquire",
             self.hsa.table().core.hsa_queue_load_read_index_scacquire_fn,
         )?;
-        let deadline = Instant::now() + timeout;
+        let deadline = Deadline::after(timeout);
         loop {
             self.check_running()?;
             // SAFETY: the queue is ours and alive.
@@ -155,7 +155,7 @@ impl HsaQueue {
             if first + packets as u64 - read <= self.size {
                 return Ok(());
             }
-            if Instant::now() >= deadline {
+            if deadline.is_over() {
                 return Err(Error::QueueFull { packets, size: self.size(), waited: timeout });
             }
             std::thread::yield_now();

@@ -1,8 +1,9 @@
 //! Signals that we own.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hsa_sys::{HSA_AMD_SIGNAL_AMD_GPU_ONLY, HSA_SIGNAL_CONDITION_LT, HSA_WAIT_STATE_BLOCKED, hsa_signal_t};
+use wavescope_core::sync::Deadline;
 
 use crate::Hsa;
 use crate::error::{Error, check, entry};
@@ -128,9 +129,9 @@ impl Hsa {
         timeout: Duration,
     ) -> Result<i64, Error> {
         let wait = entry("hsa_signal_wait_scacquire", self.table().core.hsa_signal_wait_scacquire_fn)?;
-        let deadline = Instant::now() + timeout;
+        let deadline = Deadline::after(timeout);
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.left();
             let hint = self.timeout_ticks(left);
             // SAFETY: as in `signal_load`.
             let value = unsafe { wait(signal, HSA_SIGNAL_CONDITION_LT, below, hint, HSA_WAIT_STATE_BLOCKED) };
