@@ -26,7 +26,7 @@ use super::queue_block::{Limits, QueueBlock};
 use super::signal::{Ring, Signal, Wake};
 use super::wait::Condition;
 
-/// Packets that ROCr 7.2.4 can copy out of a ring that they wrap around (docs/software-gpu.md, section 9).
+/// Packets that ROCr 7.2.4 can copy out of a ring that they wrap around: into a buffer of this many, without a bound.
 pub(super) const WRAP_LIMIT: u64 = 256;
 
 /// The smallest ring: a packet, a retry point in process, and room for the next retry point.
