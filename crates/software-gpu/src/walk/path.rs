@@ -117,8 +117,10 @@ pub struct Path {
 }
 
 impl Path {
-    /// (PC, category) of everything that a trace shows.
+    /// (PC, category) of everything that a trace shows. Where the end of program has no token of its own (gfx10 and
+    /// later), it shows as what follows the last instruction, so a wave that does nothing else shows nothing.
     pub fn traced(&self) -> impl Iterator<Item = (u64, Category)> {
-        self.steps.iter().flat_map(|step| step.categories().map(|category| (step.pc, category)))
+        let steps = self.steps.iter().skip_while(|step| step.work.unit == Unit::End && step.work.code == 0);
+        steps.flat_map(|step| step.categories().map(|category| (step.pc, category)))
     }
 }
