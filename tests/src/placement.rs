@@ -23,7 +23,7 @@ struct Log {
     /// By device and dispatch, in the order of their numbers.
     walks: HashMap<(u32, u64), Vec<Walk>>,
     /// By device and number.
-    paths: HashMap<(u32, u64), Path>,
+    paths: HashMap<(u32, u64), Way>,
 }
 
 /// How waves walked.
@@ -39,7 +39,7 @@ pub struct Walk {
 }
 
 #[derive(Debug, Deserialize)]
-struct Path {
+struct Way {
     device: u32,
     path: u64,
     instructions: Vec<(u64, u8)>,
@@ -91,7 +91,7 @@ pub struct PlacedWave {
 enum Line {
     Dispatch(Placed),
     Walk(Walk),
-    Path(Path),
+    Path(Way),
     Wave(PlacedWave),
     #[serde(other)]
     Other,
@@ -153,8 +153,8 @@ impl Log {
                 Line::Dispatch(dispatch) => self.dispatches.push(dispatch),
                 Line::Wave(wave) => self.waves.entry((wave.device, wave.dispatch)).or_default().push(wave),
                 Line::Walk(walk) => self.walks.entry((walk.device, walk.dispatch)).or_default().push(walk),
-                Line::Path(path) => {
-                    self.paths.insert((path.device, path.path), path);
+                Line::Path(way) => {
+                    self.paths.insert((way.device, way.path), way);
                 }
                 Line::Other => {}
             }

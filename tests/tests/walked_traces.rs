@@ -9,11 +9,18 @@ use wavescope_att_decode::{CodeObjects, Decoder, Options, Record};
 use wavescope_att_resources::Decision;
 use wavescope_isa::CodeObject;
 use wavescope_tests::{
-    Bed, PATIENCE, PlacedWave, TARGETS, What, count, is_detailed, on_both_faces, on_engine, place, total,
-    trace,
+    Bed, PATIENCE, Placed, PlacedWave, TARGETS, What, count, is_detailed, on_both_faces, on_engine, place,
+    total, trace,
 };
 use wavescope_workload::sample::Sample;
 use wavescope_workload::{Launch, kernels};
+
+/// Dispatches of these launches, in the order in which they ran. The real runtime runs kernels of its own too.
+fn dispatches(bed: &Bed, launches: &[Launch]) -> Vec<Placed> {
+    let mut all = bed.placement.dispatches(0);
+    all.retain(|dispatch| launches.iter().any(|launch| launch.kernel_object() == dispatch.kernel_object));
+    all
+}
 
 /// A decoded wave: begin, place, (PC, category) of its instructions. Addresses are absolute.
 type Wave = (i64, (u8, u8, u8), Vec<(u64, u8)>);
@@ -84,7 +91,8 @@ on_both_faces! {
         let what = What { buffer_bytes: 8 << 20, ..What::of_context(1) };
         let traces = trace(bed, &resources, what, decide).unwrap();
         let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
-        let code = loaded(bed, &sample.launches().unwrap());
+        let launches = sample.launches().unwrap();
+        let code = loaded(bed, &launches);
         assert_eq!(code.len(), 2);
         traces.service.start().unwrap();
         let queue = bed.application.queue(bed.gpu(0), 64).unwrap();
@@ -92,7 +100,7 @@ on_both_faces! {
             queue.submit(&batch).unwrap().wait(PATIENCE).unwrap();
         }
         traces.service.stop(PATIENCE).unwrap();
-        let (chunks, dispatches) = (traces.take(), bed.placement.dispatches(0));
+        let (chunks, dispatches) = (traces.take(), dispatches(bed, &launches));
         assert_eq!(chunks.len(), dispatches.len());
         let mut compared = 0;
         for (chunk, dispatch) in chunks.iter().zip(&dispatches) {
@@ -123,7 +131,7 @@ on_both_faces! {
         }
         counted.service.stop(PATIENCE).unwrap();
         let records = counted.take();
-        let dispatches = bed.placement.dispatches(0);
+        let dispatches = dispatches(bed, &sample.launches().unwrap());
         assert_eq!(records.len(), dispatches.len());
         let mut all = 0;
         for (record, dispatch) in records.iter().zip(dispatches) {
