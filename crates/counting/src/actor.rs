@@ -1,6 +1,7 @@
 //! The actor that reads counters after their dispatch retired, and delivers them.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use wavescope_core::actor::{Actor, Reply};
@@ -8,13 +9,13 @@ use wavescope_core::sync::atomic::Ordering;
 use wavescope_core::{ContextId, CounterRecord, DispatchCounters, DispatchTimes, LossReason, Outcome, Token};
 
 use crate::service::{Delivery, Shared};
-use crate::uses::{Counted, parts};
+use crate::uses::{AgentUses, Counted, parts};
 
 /// What the actor is told.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A counted dispatch retired, or never will.
-    Retired { token: Token, outcome: Outcome },
+    /// Counted dispatches of the agent at `place` retired, or never will.
+    Retired { place: usize },
     /// Answer when everything sent before was delivered.
     Flush(Reply<()>),
 }
@@ -28,6 +29,10 @@ pub(crate) struct CountingActor {
     returned: Vec<Token>,
     /// Values of one read, likewise.
     values: Vec<u64>,
+    /// What retired, likewise.
+    retired: Vec<(Token, Outcome)>,
+    /// The client's function panicked before.
+    panicked: bool,
 }
 
 impl Actor for CountingActor {
@@ -36,7 +41,7 @@ impl Actor for CountingActor {
 
     fn handle(&mut self, message: Message) -> ControlFlow<()> {
         match message {
-            Message::Retired { token, outcome } => self.retired(token, outcome),
+            Message::Retired { place } => self.take_retired(place),
             Message::Flush(reply) => reply.send(()),
         }
         ControlFlow::Continue(())
@@ -45,32 +50,56 @@ impl Actor for CountingActor {
 
 impl CountingActor {
     pub(crate) fn new(context: ContextId, shared: Arc<Shared>, delivery: Delivery) -> Self {
-        Self { context, shared, delivery, returned: Vec::new(), values: Vec::new() }
+        let (returned, values, retired) = (Vec::new(), Vec::new(), Vec::new());
+        Self { context, shared, delivery, returned, values, retired, panicked: false }
     }
 
-    fn retired(&mut self, token: Token, outcome: Outcome) {
-        let (place, slot) = parts(token);
-        let counted = self.shared.uses.get(place).and_then(|uses| uses.in_flight.lock().remove(slot));
-        let Some(counted) = counted else { return };
+    fn take_retired(&mut self, place: usize) {
+        let shared = Arc::clone(&self.shared);
+        let Some(uses) = shared.uses.get(place) else { return };
+        let mut retired = std::mem::take(&mut self.retired);
+        uses.take_retired(&mut retired);
+        for (token, outcome) in retired.drain(..) {
+            self.retired(uses, token, outcome);
+        }
+        self.retired = retired;
+    }
+
+    fn retired(&mut self, uses: &AgentUses, token: Token, outcome: Outcome) {
+        let (_, slot) = parts(token);
+        let Some(counted) = uses.in_flight.lock().get(slot).cloned() else { return };
         let (records, times, lost) = match outcome {
-            Outcome::Completed(times) => (self.read(&counted), times, None),
-            Outcome::Lost(reason) => {
-                self.shared.tally.lost.fetch_add(1, Ordering::Relaxed);
-                (Vec::new(), DispatchTimes::default(), Some(reason))
-            }
+            Outcome::Completed(times) => match self.read(&counted) {
+                Some(records) => (records, times, None),
+                None => (Vec::new(), times, Some(LossReason::Unreadable)),
+            },
+            Outcome::Lost(reason) => (Vec::new(), DispatchTimes::default(), Some(reason)),
         };
+        if lost.is_some() {
+            self.shared.tally.lost.fetch_add(1, Ordering::Relaxed);
+        }
         self.put_back(&counted, lost);
+        // Only now: with nothing in flight no grant is out, and the service may take another subscription.
+        uses.in_flight.lock().remove(slot);
         let Counted { dispatch, user_data, .. } = counted;
-        let counters = DispatchCounters { context: self.context, dispatch, times, user_data, records, lost };
+        self.deliver(DispatchCounters { context: self.context, dispatch, times, user_data, records, lost });
+    }
+
+    fn deliver(&mut self, counters: DispatchCounters) {
         match &self.delivery {
             // The stream counts what its policy drops.
             Delivery::Stream(stream) => drop(stream.send(counters)),
-            Delivery::Callback(callback) => callback(counters),
+            Delivery::Callback(callback) => {
+                let called = catch_unwind(AssertUnwindSafe(|| callback(counters)));
+                if called.is_err() && !std::mem::replace(&mut self.panicked, true) {
+                    tracing::error!(context = %self.context, "the client's function for counters panicked");
+                }
+            }
         }
     }
 
-    /// Reads the output of an instance and clears it for its next use.
-    fn read(&mut self, counted: &Counted) -> Vec<CounterRecord> {
+    /// Reads the output of an instance; `None`, with a log, if that fails.
+    fn read(&mut self, counted: &Counted) -> Option<Vec<CounterRecord>> {
         let instance = counted.config.pool.lock().instance(counted.used);
         let instance = instance.lock();
         self.values.clear();
@@ -79,24 +108,34 @@ impl CountingActor {
             values.push(value);
             ControlFlow::Continue(())
         });
-        if let Err(error) = read {
-            tracing::error!(%error, dispatch = %counted.dispatch.id, "counters could not be read");
-            return Vec::new();
-        }
-        instance.clear();
-        counted.config.records(self.values.iter().copied())
+        read.inspect_err(
+            |error| tracing::error!(%error, dispatch = %counted.dispatch.id, "counters could not be read"),
+        )
+        .ok()?;
+        Some(counted.config.records(self.values.iter().copied()))
     }
 
+    /// Returns an instance, cleared for its next use, unless the GPU may still write its output.
     fn put_back(&mut self, counted: &Counted, lost: Option<LossReason>) {
         let mut pool = counted.config.pool.lock();
-        match lost {
-            // The runtime destroyed the queue, so nothing writes the output any more.
-            None | Some(LossReason::QueueDestroyed) => pool.put_back(counted.used, &mut self.returned),
-            Some(_) => pool.give_up(counted.used, &mut self.returned),
+        if lost.is_some_and(LossReason::gpu_may_still_write) {
+            pool.give_up(counted.used, &mut self.returned);
+        } else {
+            let instance = pool.instance(counted.used);
+            drop(pool);
+            instance.lock().clear();
+            pool = counted.config.pool.lock();
+            pool.put_back(counted.used, &mut self.returned);
         }
         drop(pool);
         for token in self.returned.drain(..) {
-            self.shared.return_grant(token);
+            self.shared.grants.give_back(token);
         }
+    }
+}
+
+impl Drop for CountingActor {
+    fn drop(&mut self) {
+        self.shared.actor_ended();
     }
 }

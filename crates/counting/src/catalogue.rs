@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(counts, expected);
     }
 
-    // Field report G25: a chip in the table has counters, and each entry names a block that the chip has.
+    // A chip in the table has counters, and each entry names a block that the chip has.
     #[test]
     fn every_hardware_counter_names_a_block_of_its_chip() {
         for catalogue in Catalogue::all() {

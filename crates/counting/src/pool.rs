@@ -107,16 +107,20 @@ impl Pool {
 }
 
 impl PoolState {
-    /// Takes an instance for the next dispatch of `queue`; `make` makes one more. `None` if that fails.
+    /// Takes an instance for the next dispatch of `queue`; `make` makes one more, given the first one if there is one.
+    /// `None` if that fails.
     pub(crate) fn take(
         &mut self,
         queue: QueueId,
-        make: impl FnOnce() -> Option<(Packets, SharedInstance)>,
+        make: impl FnOnce(Option<&SharedInstance>) -> Option<(Packets, SharedInstance)>,
     ) -> Option<Taken> {
         let ring = self.ring(queue);
         let instance = match self.promised(ring).or_else(|| self.free.pop()) {
             Some(instance) => instance,
-            None => self.add(make()?),
+            None => {
+                let made = make(self.instances.first().map(|first| &first.shared))?;
+                self.add(made)
+            }
         };
         let ring = &mut self.rings[ring];
         ring.used += 1;

@@ -16,9 +16,16 @@ pub(crate) fn vendor_packet(packet: AqlPacket, barrier: bool) -> AqlPacket {
     packet
 }
 
-/// Makes one more instance; `None`, with a log, if memory is refused.
-pub(crate) fn instance(config: &CounterConfig) -> Option<(Packets, SharedInstance)> {
-    let made = config.program().instance(config.memory());
+/// Makes one more instance, which shares the start and stop commands of the `first`; `None`, with a log, if memory is
+/// refused.
+pub(crate) fn instance(
+    config: &CounterConfig,
+    first: Option<&SharedInstance>,
+) -> Option<(Packets, SharedInstance)> {
+    let made = match first {
+        Some(first) => first.lock().sibling(),
+        None => config.program().instance(config.memory()),
+    };
     let instance = made
         .inspect_err(
             |error| tracing::warn!(%error, agent = %config.agent(), "no instance of a packet program"),

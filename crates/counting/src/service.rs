@@ -12,18 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wavescope_core::actor::{ActorThread, spawn};
-use wavescope_core::sync::atomic::{AtomicU64, Ordering};
-use wavescope_core::sync::{Mutex, Places};
+use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wavescope_core::sync::{Deadline, Mutex, Places};
 use wavescope_core::{
-    AgentId, Claim, ClaimTable, ContextId, Dispatch, DispatchCounters, DispatchSubscriber, Interception,
-    RecordSink, Service, Subscription, SubscriptionId, Token,
+    AgentId, Claim, ClaimTable, ContextId, Dispatch, DispatchCounters, DispatchSubscriber, GrantReturns,
+    Interception, Outcome, RecordSink, Service, Subscription, SubscriptionId, Token,
 };
 
 use crate::Error;
 use crate::actor::{CountingActor, Message};
 use crate::config::CounterConfig;
 use crate::subscriber::Subscriber;
-use crate::uses::{AgentUses, CAPACITY};
+use crate::uses::{AgentUses, holds, parts, token};
 
 /// Requests of clients that may wait for the actor.
 const REQUEST_PLACES: usize = 16;
@@ -46,7 +46,7 @@ pub type Choose = dyn Fn(&Dispatch) -> Choice + Send + Sync;
 pub enum Delivery {
     /// Into a stream.
     Stream(RecordSink<DispatchCounters>),
-    /// To a function, one call for each dispatch.
+    /// To a function, one call for each dispatch. A panic of it is caught and costs that dispatch only.
     Callback(Box<dyn Fn(DispatchCounters) + Send>),
 }
 
@@ -77,7 +77,7 @@ pub struct Summary {
     pub declined: u64,
     /// No instance or place was to be had.
     pub skipped: u64,
-    /// Of the counted: they never completed.
+    /// Of the counted: they never completed, or their counters could not be read.
     pub lost: u64,
 }
 
@@ -105,7 +105,9 @@ pub(crate) struct Shared {
     pub(crate) uses: Vec<AgentUses>,
     pub(crate) interception: Arc<dyn Interception>,
     pub(crate) tally: Tally,
-    grants: GrantReturns,
+    pub(crate) grants: GrantReturns,
+    /// The actor ended: nothing is read any more.
+    gone: AtomicBool,
 }
 
 /// The numbers behind [`Summary`].
@@ -118,32 +120,38 @@ pub(crate) struct Tally {
     pub(crate) lost: AtomicU64,
 }
 
-/// Grants on their way back. The subscription's id is known only when `subscribe` returned, but dispatches may be
-/// counted before that.
-#[derive(Debug, Default)]
-struct GrantReturns(Mutex<(Option<SubscriptionId>, Vec<Token>)>);
-
 impl Shared {
-    /// Lets the agent go on behind the dispatch of `token`.
-    pub(crate) fn return_grant(&self, token: Token) {
-        let id = {
-            let mut grants = self.grants.0.lock();
-            match grants.0 {
-                Some(id) => id,
-                None => return grants.1.push(token),
-            }
-        };
-        self.interception.return_grant(id, token);
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
-    fn subscribed(&self, id: SubscriptionId) {
-        let waiting = {
-            let mut grants = self.grants.0.lock();
-            grants.0 = Some(id);
-            std::mem::take(&mut grants.1)
-        };
-        for token in waiting {
-            self.interception.return_grant(id, token);
+    /// The actor ended. What it would have read is not missed, but an agent must not wait for its grants: all go
+    /// back, also of dispatches that hold none; interception ignores those.
+    pub(crate) fn actor_ended(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+        for (place, uses) in self.uses.iter().enumerate() {
+            let slots: Vec<_> = uses.in_flight.lock().iter().map(|(slot, _)| slot).collect();
+            slots.into_iter().for_each(|slot| self.grants.give_back(token(place, true, slot)));
+            self.abandon_retired(uses);
+        }
+    }
+
+    /// Gives up what retired on an agent with nobody to read it.
+    pub(crate) fn abandon_retired(&self, uses: &AgentUses) {
+        let mut retired = Vec::new();
+        uses.take_retired(&mut retired);
+        retired.into_iter().for_each(|(token, outcome)| self.abandon(uses, token, outcome));
+    }
+
+    fn abandon(&self, uses: &AgentUses, token: Token, outcome: Outcome) {
+        self.tally.lost.fetch_add(1, Ordering::Relaxed);
+        // An output that the GPU may still write stays, and with it the entry that keeps it.
+        if !matches!(outcome, Outcome::Lost(reason) if reason.gpu_may_still_write()) {
+            let counted = uses.in_flight.lock().remove(parts(token).1);
+            drop(counted);
+        }
+        if holds(token) {
+            self.grants.give_back(token);
         }
     }
 
@@ -161,23 +169,28 @@ impl DispatchCounting {
         let Setup { context, agents, interception, claims, choose, delivery } = setup;
         let shared = Arc::new(Shared {
             uses: agents.iter().map(|&agent| AgentUses::new(agent)).collect(),
+            grants: GrantReturns::new(Arc::clone(&interception)),
             interception,
             tally: Tally::default(),
-            grants: GrantReturns::default(),
+            gone: AtomicBool::new(false),
         });
-        // One place for each dispatch in flight: publishing never waits.
-        let places = Places { requests: REQUEST_PLACES, notices: CAPACITY * agents.len() };
+        // An agent has at most one notice on its way: publishing never waits.
+        let places = Places { requests: REQUEST_PLACES, notices: agents.len() };
         let actor = spawn(CountingActor::new(context, Arc::clone(&shared), delivery), places)?;
         let subscriber = Subscriber::new(Arc::clone(&shared), choose, actor.address().clone());
         let subscriber = Arc::new(subscriber);
         Ok(Self { context, agents, claims, shared, actor, subscriber, phase: Mutex::new(Phase::Stopped) })
     }
+
     /// Begins to count. Active or starting already is fine.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another context measures one of the agents; [`Error::Busy`] while a stop is under way or
-    /// dispatches of the last time are still in flight; [`Error::Interception`]. Nothing is kept then.
+    /// dispatches of the last time are still in flight; [`Error::Actor`] if the actor is gone; [`Error::Interception`]. Nothing is kept then.
     pub fn start(&self) -> Result<(), Error> {
+        if self.shared.is_gone() {
+            return Err(wavescope_core::Error::ActorGone { actor: self.actor.address().name() }.into());
+        }
         {
             let mut phase = self.phase.lock();
             let in_flight = self.shared.in_flight();
@@ -194,16 +207,17 @@ impl DispatchCounting {
         started.map(drop)
     }
 
-    /// Stops counting: waits until every dispatch in flight retired and its counters were delivered. Stopped already
-    /// is fine; called while another thread stops, it returns at once.
+    /// Stops counting: waits until every dispatch in flight retired and its counters were delivered, at most `timeout`
+    /// for all of it. Stopped already is fine; called while another thread stops, it returns at once.
     ///
     /// From inside a dispatch callback it cannot wait for dispatches of the batch at hand: it then ends with
     /// [`Error::Interception`], and their counters are delivered later.
     ///
     /// # Errors
-    /// [`Error::Interception`] if dispatches did not retire within `timeout`; they are delivered when they do. The
-    /// service is stopped all the same.
+    /// [`Error::Interception`] if dispatches did not retire within `timeout`, [`Error::Actor`] if they were not
+    /// delivered within it; they are delivered later. The service is stopped all the same.
     pub fn stop(&self, timeout: Duration) -> Result<(), Error> {
+        let deadline = Deadline::after(timeout);
         let id = {
             let mut phase = self.phase.lock();
             let Phase::Active(id) = *phase else { return Ok(()) };
@@ -213,10 +227,10 @@ impl DispatchCounting {
         let interception = &self.shared.interception;
         let stopped = interception.quiesce(id).and_then(|()| {
             // The hold is given back only after the drain: until then kernels must not overlap.
-            let drained = interception.drain(id, timeout);
+            let drained = interception.drain(id, deadline.left());
             interception.unsubscribe(id).and(drained)
         });
-        let flushed = self.flush(timeout);
+        let flushed = self.flush(deadline.left());
         self.release_claims();
         *self.phase.lock() = Phase::Stopped;
         stopped?;
@@ -226,9 +240,11 @@ impl DispatchCounting {
     /// Waits until the counters of everything that retired so far were delivered.
     ///
     /// # Errors
-    /// [`Error::Actor`] if the actor does not answer within `timeout`, or is gone.
+    /// [`Error::Actor`] if the actor does not answer within `timeout`, or is gone. Inside the delivery function, which
+    /// the actor would wait for, at once.
     pub fn flush(&self, timeout: Duration) -> Result<(), Error> {
-        Ok(self.actor.address().ask(Message::Flush).wait_timeout(timeout)?)
+        let timeout = if self.actor.is_current() { Duration::ZERO } else { timeout };
+        Ok(self.actor.address().ask_within(Message::Flush, timeout)?)
     }
 
     /// Whether dispatches are asked about.
@@ -252,6 +268,8 @@ impl DispatchCounting {
     fn claim_and_subscribe(&self) -> Result<SubscriptionId, Error> {
         let wanted: Vec<_> = self.agents.iter().map(|&agent| (agent, Claim::DispatchCounting)).collect();
         self.claims.claim(self.context, &wanted)?;
+        // Nothing of the last run is in flight, so none of its grants is out.
+        self.shared.grants.unsubscribed();
         let subscriber: Arc<dyn DispatchSubscriber> = Arc::<Subscriber>::clone(&self.subscriber);
         let subscription = Subscription {
             context: self.context,
@@ -261,7 +279,7 @@ impl DispatchCounting {
             subscriber,
         };
         let id = self.shared.interception.subscribe(subscription).inspect_err(|_| self.release_claims())?;
-        self.shared.subscribed(id);
+        self.shared.grants.subscribed(id);
         Ok(id)
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use wavescope_core::actor::Address;
 use wavescope_core::sync::atomic::{AtomicU64, Ordering};
-use wavescope_core::{Answer, Dispatch, DispatchEvent, DispatchSubscriber, Grant, ProgramSink};
+use wavescope_core::{
+    Answer, Dispatch, DispatchEvent, DispatchSubscriber, Grant, Outcome, ProgramSink, Token,
+};
 
 use crate::actor::Message;
 use crate::config::CounterConfig;
@@ -35,11 +37,11 @@ impl Subscriber {
     ) -> Option<Answer> {
         let uses = &self.shared.uses[place];
         let mut in_flight = uses.in_flight.lock();
-        if in_flight.len() == in_flight.capacity() {
+        if in_flight.len() == in_flight.capacity() || self.shared.is_gone() {
             return None;
         }
         let mut pool = config.pool.lock();
-        let taken = pool.take(dispatch.queue, || programs::instance(&config))?;
+        let taken = pool.take(dispatch.queue, |first| programs::instance(&config, first))?;
         let counted =
             Counted { config: Arc::clone(&config), used: taken.used, dispatch: *dispatch, user_data };
         // There is room: it was looked for under this lock.
@@ -64,12 +66,23 @@ impl Subscriber {
     }
 
     /// A dispatch that holds its grant is on its way: perhaps what it would wait for was read already.
-    fn announce(&self, token: wavescope_core::Token, dispatch: &Dispatch) {
+    fn announce(&self, token: Token, dispatch: &Dispatch) {
         let (place, slot) = parts(token);
         let Some(uses) = self.shared.uses.get(place) else { return };
         let config = uses.in_flight.lock().get(slot).map(|counted| Arc::clone(&counted.config));
-        if config.is_some_and(|config| config.pool.lock().announce(dispatch.queue, token)) {
-            self.shared.return_grant(token);
+        let is_read = config.is_some_and(|config| config.pool.lock().announce(dispatch.queue, token));
+        if is_read || self.shared.is_gone() {
+            self.shared.grants.give_back(token);
+        }
+    }
+
+    /// Passes a dispatch on to the actor. If that ended, nobody reads the counters, but the agent must go on.
+    fn retired(&self, token: Token, outcome: Outcome) {
+        let Some(uses) = self.shared.uses.get(parts(token).0) else { return };
+        let is_first = uses.retire(token, outcome);
+        let told = || matches!(self.actor.notify(Message::Retired { place: parts(token).0 }), Ok(true));
+        if self.shared.is_gone() || is_first && !told() {
+            self.shared.abandon_retired(uses);
         }
     }
 }
@@ -94,11 +107,7 @@ impl DispatchSubscriber for Subscriber {
         match event {
             DispatchEvent::Dispatched { token, dispatch } if holds(token) => self.announce(token, &dispatch),
             DispatchEvent::Dispatched { .. } => {}
-            DispatchEvent::Retired { token, outcome } => {
-                if self.actor.notify(Message::Retired { token, outcome }).is_err() {
-                    tracing::error!(%token, "a retired dispatch had no place in the mailbox");
-                }
-            }
+            DispatchEvent::Retired { token, outcome } => self.retired(token, outcome),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use wavescope_aql_profile::{QueueCommand, QueuePacket};
 use wavescope_core::sync::Mutex;
-use wavescope_core::{AgentId, AqlPacket, Dispatch, InFlight, QueueId, Token};
+use wavescope_core::{AgentId, AqlPacket, Dispatch, InFlight, Outcome, QueueId, Token};
 
 use crate::config::CounterConfig;
 use crate::pool::Use;
@@ -18,11 +18,11 @@ const HOLDS: u32 = 1 << 31;
 const SLOT_BITS: u32 = 20;
 
 /// Dispatches of one agent that may be counted at a time: more than its queues' rings usually hold. Beyond it a
-/// dispatch is skipped and said to be.
-pub(crate) const CAPACITY: usize = 1 << 15;
+/// dispatch is skipped and said to be. Slots are address space until they are used.
+const CAPACITY: usize = 1 << 15;
 
 /// A dispatch being counted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub(crate) config: Arc<CounterConfig>,
     pub(crate) used: Use,
@@ -35,6 +35,9 @@ pub(crate) struct Counted {
 pub(crate) struct AgentUses {
     pub(crate) agent: AgentId,
     pub(crate) in_flight: Mutex<InFlight<Counted>>,
+    /// Retired and not yet read. While it is not empty, a notice of it is on its way to the actor, so that one place
+    /// in the mailbox is enough for an agent, and memory grows with what retires while a client is slow, not before.
+    retired: Mutex<Vec<(Token, Outcome)>>,
     enabled: Mutex<Enabled>,
 }
 
@@ -48,7 +51,19 @@ struct Enabled {
 impl AgentUses {
     pub(crate) fn new(agent: AgentId) -> Self {
         let in_flight = Mutex::new(InFlight::with_capacity(CAPACITY));
-        Self { agent, in_flight, enabled: Mutex::new(Enabled::default()) }
+        Self { agent, in_flight, retired: Mutex::default(), enabled: Mutex::new(Enabled::default()) }
+    }
+
+    /// Adds a dispatch to those that retired. Returns whether the actor is to be told.
+    pub(crate) fn retire(&self, token: Token, outcome: Outcome) -> bool {
+        let mut retired = self.retired.lock();
+        retired.push((token, outcome));
+        retired.len() == 1
+    }
+
+    /// Exchanges what retired for `empty`.
+    pub(crate) fn take_retired(&self, empty: &mut Vec<(Token, Outcome)>) {
+        std::mem::swap(&mut *self.retired.lock(), empty);
     }
 
     /// The packet that lets the work of `queue` be counted, the first time.

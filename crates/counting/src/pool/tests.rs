@@ -36,7 +36,7 @@ impl CounterInstance for NoInstance {
     }
 }
 
-fn make() -> Option<(Packets, SharedInstance)> {
+fn make(_first: Option<&SharedInstance>) -> Option<(Packets, SharedInstance)> {
     let empty = AqlPacket([0; 16]);
     let packets = Packets { start: empty, read: empty, stop: empty };
     Some((packets, Arc::new(Mutex::new(Box::new(NoInstance)))))

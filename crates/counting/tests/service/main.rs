@@ -1,0 +1,240 @@
+//! The service against an interception that the test plays: what queues and GPUs rarely do, and clients do wrong.
+#![cfg(not(loom))]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of the tests")]
+
+mod stage;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use wavescope_aql_profile::Builtin;
+use wavescope_core::{DispatchCounters, Grant, LossReason, Outcome, Overflow, Records, record_stream};
+use wavescope_counting::{Delivery, DispatchCounting};
+
+use stage::{Stage, Watch, Watched, counting, end, launch, retire};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+fn streaming(
+    stage: &Arc<Stage>,
+    watch: &Arc<Watch>,
+    pool: u32,
+) -> (DispatchCounting, Records<DispatchCounters>) {
+    let (sink, records) = record_stream(1 << 16, Overflow::DropNewest);
+    (counting(stage, &Watched(Arc::clone(watch)), pool, Delivery::Stream(sink)), records)
+}
+
+// A grant that returns before `subscribe` told its id belongs to the new subscription, not to the one before it.
+#[test]
+fn grants_returned_during_a_restart_go_to_the_new_subscription() {
+    let stage = Arc::new(Stage::default());
+    let (counting, records) = streaming(&stage, &Arc::default(), 1);
+    counting.start().unwrap();
+    let first = launch(&*stage.subscriber(), 1).unwrap();
+    assert_eq!(first.grant, Grant::UntilReturned);
+    retire(&*stage.subscriber(), &first);
+    counting.stop(LIMIT).unwrap();
+    let delivered = Mutex::new(records);
+    let second = Arc::new(Mutex::new(None));
+    let inside = Arc::clone(&second);
+    stage.during_subscribe(move |subscriber| {
+        let launched = launch(subscriber, 2).unwrap();
+        retire(subscriber, &launched);
+        let records = delivered.lock().unwrap();
+        assert_eq!(records.recv_timeout(LIMIT).unwrap().dispatch.id.0, 1);
+        assert_eq!(records.recv_timeout(LIMIT).unwrap().dispatch.id.0, 2);
+        *inside.lock().unwrap() = Some(launched.token);
+    });
+    counting.start().unwrap();
+    let second = second.lock().unwrap().unwrap();
+    assert_eq!(stage.wait_returned(2), [(1, first.token), (2, second)]);
+}
+
+#[test]
+fn a_panicking_callback_costs_its_own_dispatch_only() {
+    let stage = Arc::new(Stage::default());
+    let (sent, delivered) = mpsc::channel();
+    let callback = move |counters: DispatchCounters| {
+        assert_ne!(counters.dispatch.id.0 % 2, 1, "on purpose");
+        sent.send(counters.dispatch.id.0).unwrap();
+    };
+    let counting = counting(&stage, &Builtin, 1, Delivery::Callback(Box::new(callback)));
+    counting.start().unwrap();
+    let subscriber = stage.subscriber();
+    let launched: Vec<_> = (1..=6).map(|id| launch(&*subscriber, id).unwrap()).collect();
+    for one in &launched {
+        retire(&*subscriber, one);
+    }
+    let held = launched.iter().filter(|one| one.grant == Grant::UntilReturned).map(|one| (1, one.token));
+    assert_eq!(stage.wait_returned(6), held.collect::<Vec<_>>());
+    counting.stop(LIMIT).unwrap();
+    assert_eq!(delivered.try_iter().collect::<Vec<_>>(), [2, 4, 6]);
+}
+
+// The service is dropped while interception still has its dispatches: the agent must not wait for their grants.
+#[test]
+fn grants_return_though_the_service_is_gone() {
+    let stage = Arc::new(Stage::default());
+    let (counting, _records) = streaming(&stage, &Arc::default(), 1);
+    counting.start().unwrap();
+    let subscriber = stage.subscriber();
+    let running = launch(&*subscriber, 1).unwrap();
+    let waiting = launch(&*subscriber, 2).unwrap();
+    drop(counting);
+    retire(&*subscriber, &running);
+    retire(&*subscriber, &waiting);
+    let returned = stage.wait_returned(2);
+    for one in [&running, &waiting] {
+        assert!(returned.contains(&(1, one.token)), "{returned:?} lacks {}", one.token);
+    }
+    assert!(launch(&*subscriber, 3).is_none(), "nobody is there to read it");
+}
+
+#[test]
+fn a_failed_read_is_said_to_be_lost_and_its_output_is_cleared() {
+    let stage = Arc::new(Stage::default());
+    let watch = Arc::new(Watch::default());
+    let (counting, records) = streaming(&stage, &watch, 1);
+    counting.start().unwrap();
+    let subscriber = stage.subscriber();
+    watch.fail_reads.store(true, Ordering::Relaxed);
+    retire(&*subscriber, &launch(&*subscriber, 1).unwrap());
+    counting.flush(LIMIT).unwrap();
+    let counted = records.try_recv().unwrap();
+    assert_eq!((counted.records.len(), counted.lost), (0, Some(LossReason::Unreadable)));
+    assert_eq!(watch.cleared.load(Ordering::Relaxed), 1);
+    assert_eq!(counting.summary().lost, 1);
+    watch.fail_reads.store(false, Ordering::Relaxed);
+    retire(&*subscriber, &launch(&*subscriber, 2).unwrap());
+    counting.flush(LIMIT).unwrap();
+    let counted = records.try_recv().unwrap();
+    assert_eq!(counted.lost, None);
+    assert!(!counted.records.is_empty());
+}
+
+// What a dispatch wrote before its queue was destroyed must not add to the next one's counts.
+#[test]
+fn the_instance_of_a_destroyed_queue_is_cleared_before_it_is_lent_again() {
+    let stage = Arc::new(Stage::default());
+    let watch = Arc::new(Watch::default());
+    let (counting, records) = streaming(&stage, &watch, 1);
+    counting.start().unwrap();
+    let subscriber = stage.subscriber();
+    let launched = launch(&*subscriber, 1).unwrap();
+    end(&*subscriber, &launched, Outcome::Lost(LossReason::QueueDestroyed));
+    counting.flush(LIMIT).unwrap();
+    assert_eq!(records.try_recv().unwrap().lost, Some(LossReason::QueueDestroyed));
+    assert_eq!(watch.cleared.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn instances_of_a_pool_share_their_start_and_stop_commands() {
+    let stage = Arc::new(Stage::default());
+    let watch = Arc::new(Watch::default());
+    let (counting, _records) = streaming(&stage, &watch, 4);
+    counting.start().unwrap();
+    let subscriber = stage.subscriber();
+    let launched: Vec<_> = (1..=4).map(|id| launch(&*subscriber, id).unwrap()).collect();
+    assert_eq!((watch.made.load(Ordering::Relaxed), watch.siblings.load(Ordering::Relaxed)), (1, 3));
+    // Equal packets name equal command buffers.
+    for one in &launched[1..] {
+        assert_eq!(one.before.last(), launched[0].before.last());
+    }
+}
+
+#[test]
+fn one_limit_covers_all_waits_of_a_stop() {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    let stage = Arc::new(Stage::default());
+    let (release, blocked) = mpsc::channel::<()>();
+    let callback = move |_| while blocked.recv().is_ok() {};
+    let counting = counting(&stage, &Builtin, 1, Delivery::Callback(Box::new(callback)));
+    counting.start().unwrap();
+    let subscriber = stage.subscriber();
+    retire(&*subscriber, &launch(&*subscriber, 1).unwrap());
+    *stage.drain.lock().unwrap() = TIMEOUT;
+    let begin = Instant::now();
+    counting.stop(TIMEOUT).unwrap_err();
+    let took = begin.elapsed();
+    drop(release);
+    assert!(took < TIMEOUT + TIMEOUT / 2, "{took:?}");
+}
+
+// More requests than the actor has places for: the wait for a place counts too.
+#[test]
+fn a_flush_ends_in_time_though_all_request_places_are_taken() {
+    let stage = Arc::new(Stage::default());
+    let (release, blocked) = mpsc::channel::<()>();
+    let callback = move |_| while blocked.recv().is_ok() {};
+    let counting = Arc::new(counting(&stage, &Builtin, 1, Delivery::Callback(Box::new(callback))));
+    counting.start().unwrap();
+    let subscriber = stage.subscriber();
+    retire(&*subscriber, &launch(&*subscriber, 1).unwrap());
+    let (done, ended) = mpsc::channel();
+    let flusher = Arc::clone(&counting);
+    let thread = std::thread::spawn(move || {
+        for _ in 0..20 {
+            flusher.flush(Duration::from_millis(1)).unwrap_err();
+        }
+        done.send(()).unwrap();
+    });
+    let in_time = ended.recv_timeout(Duration::from_secs(5));
+    drop(release);
+    thread.join().unwrap();
+    assert_eq!(in_time, Ok(()));
+}
+
+#[test]
+fn the_longest_limit_is_no_limit() {
+    let stage = Arc::new(Stage::default());
+    let (counting, records) = streaming(&stage, &Arc::default(), 1);
+    counting.start().unwrap();
+    retire(&*stage.subscriber(), &launch(&*stage.subscriber(), 1).unwrap());
+    counting.stop(Duration::MAX).unwrap();
+    assert!(records.try_recv().is_some());
+}
+
+// Thousands of dispatches may retire while a client is slow; none is dropped, and all keep their order.
+#[test]
+fn a_slow_client_loses_nothing_of_a_full_ring() {
+    const DISPATCHES: u64 = 16_384;
+    let stage = Arc::new(Stage::default());
+    let (release, blocked) = mpsc::channel::<()>();
+    let (sent, delivered) = mpsc::channel();
+    let callback = move |counters: DispatchCounters| {
+        while blocked.recv().is_ok() {}
+        sent.send(counters.dispatch.id.0).unwrap();
+    };
+    let counting = counting(&stage, &Builtin, 8, Delivery::Callback(Box::new(callback)));
+    counting.start().unwrap();
+    let subscriber = stage.subscriber();
+    let launched: Vec<_> = (1..=DISPATCHES).map(|id| launch(&*subscriber, id).unwrap()).collect();
+    for one in &launched {
+        retire(&*subscriber, one);
+    }
+    drop(release);
+    counting.stop(LIMIT).unwrap();
+    assert!(delivered.try_iter().eq(1..=DISPATCHES));
+}
+
+/// Resident memory of this process, bytes.
+#[cfg(target_os = "linux")]
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+// A context for each of many kernels is usual; what a service may need at most must not be there from the start.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_service_takes_little_memory() {
+    const SERVICES: usize = 32;
+    let stage = Arc::new(Stage::default());
+    let before = resident();
+    let services: Vec<_> = (0..SERVICES).map(|_| streaming(&stage, &Arc::default(), 4)).collect();
+    let each = resident().saturating_sub(before) / SERVICES;
+    println!("{} KiB resident for each service", each / 1024);
+    assert!(each < 256 * 1024, "{each} bytes");
+    drop(services);
+}
