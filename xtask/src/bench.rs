@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use crate::callgrind;
 use crate::process::{cargo, run as execute};
 use crate::workspace::Workspace;
 
@@ -10,6 +11,9 @@ use crate::workspace::Workspace;
 pub(crate) struct Args {
     /// Only bench targets whose name contains this
     name: Option<String>,
+    /// Count instructions of the decoder per byte with callgrind, beside the public decoder's
+    #[arg(long)]
+    callgrind: bool,
     /// Further options of criterion, e.g. `-- --save-baseline before`
     #[arg(last = true)]
     options: Vec<String>,
@@ -17,6 +21,9 @@ pub(crate) struct Args {
 
 /// Runs each bench target; none that matches is an error.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.callgrind {
+        return callgrind::run();
+    }
     let workspace = Workspace::load()?;
     let wanted = args.name.as_deref().unwrap_or("");
     let benches: Vec<_> = workspace

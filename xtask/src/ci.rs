@@ -4,12 +4,12 @@ use anyhow::Result;
 
 use crate::process::{cargo, run as execute};
 use crate::steps::{Done, Steps};
-use crate::{codegen, edges, loom, metrics, on_rocr, test};
+use crate::{codegen, edges, fuzz, loom, metrics, on_rocr, test};
 
 /// Options of `ci`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Also what is too slow for each change: loom at preemption bound 3; and the ROCm userland must be there
+    /// Also what is too slow for each change: loom at preemption bound 3, fuzzing; and the ROCm userland must be there
     #[arg(long)]
     long: bool,
 }
@@ -39,6 +39,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     golden_steps(&mut steps);
     let preemptions = if args.long { LONG_PREEMPTIONS } else { loom::DEFAULT_PREEMPTIONS };
     steps.step(&format!("loom, {preemptions} preemptions"), || loom::run_all(preemptions));
+    if args.long {
+        steps.step(&format!("fuzz, {} s each", fuzz::CI_SECONDS), || fuzz::run_all(fuzz::CI_SECONDS));
+    }
     steps.step("style metrics", || metrics::measure(&[]));
     steps.finish()
 }

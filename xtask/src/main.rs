@@ -4,9 +4,11 @@
 //! command is printed before it runs ([`process`]), so a failing chore can be repeated by hand.
 
 mod bench;
+mod callgrind;
 mod ci;
 mod codegen;
 mod edges;
+mod fuzz;
 #[cfg(feature = "golden")]
 mod golden;
 mod loom;
@@ -36,8 +38,10 @@ enum Command {
     Ci(ci::Args),
     /// Unit, integration and doc tests of every crate
     Test(test::Args),
-    /// Criterion benches
+    /// Criterion benches; `bench decode --callgrind` counts instructions
     Bench(bench::Args),
+    /// Fuzz targets, for a while
+    Fuzz(fuzz::Args),
     /// Writes the files generated from the ABI facts
     Codegen(codegen::Args),
     /// Model-checks the concurrent types
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Command::Ci(args) => ci::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Codegen(args) => codegen::run(&args),
         Command::Loom(args) => loom::run(&args),
         Command::Metrics(args) => metrics::run(&args),
