@@ -1,38 +1,14 @@
-//! The dependency edges that the design forbids: a crate may only use lower layers (ARCHITECTURE.md, "The rooms").
+//! The dependency edges that the design forbids: a crate may only use lower layers (ARCHITECTURE.md, "Rooms").
 //!
-//! Each member stands in [`ROOMS`] with its layer. An edge upwards is wrong; an edge within a layer is wrong
+//! That table says the layer of each member. An edge upwards is wrong; an edge within a layer is wrong
 //! unless [`SIBLINGS`] names it with a reason; [`FORBIDDEN`] are edges that the layers alone would allow.
 
 use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
 
-/// Layer of each package; lower never depends on higher.
-const ROOMS: &[(&str, u8)] = &[
-    ("hsa-sys", 0),
-    ("wavescope-pm4", 0),
-    ("wavescope-isa", 0),
-    ("wavescope-sqtt-fixtures", 0),
-    ("wavescope-core", 1),
-    ("wavescope-on-rocr", 1),
-    ("wavescope-on-rocr-tool", 1),
-    ("wavescope-hsa", 1),
-    ("wavescope-att-decode", 2),
-    ("wavescope-aql-profile", 2),
-    ("wavescope-workload", 2),
-    ("wavescope-software-gpu", 3),
-    ("wavescope-software-hsa", 3),
-    ("wavescope-software-kfd", 3),
-    ("wavescope-hsa-intercept", 3),
-    ("wavescope-counting", 4),
-    ("wavescope-att-resources", 4),
-    ("wavescope-capi", 5),
-    ("wavescope-export", 5),
-    ("wavescope-abi-check", 6),
-    ("wavescope", 6),
-    ("wavescope-tests", 7),
-    ("xtask", 7),
-];
+/// The rooms as people read them: the layer of each package is its row's first cell.
+const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
 /// Edges within one layer that are meant: (from, to, why).
 const SIBLINGS: &[(&str, &str, &str)] = &[
@@ -57,7 +33,6 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("wavescope-att-decode", "wavescope-core", "the decoder turns bytes into events, without capture"),
     ("wavescope-core", "hsa-sys", "the core makes no HSA calls"),
     ("wavescope-aql-profile", "wavescope-isa", "packets know nothing of instructions"),
-    ("wavescope-capi", "wavescope-software-gpu", "a shipped profiler never falls back to a fake device"),
 ];
 
 /// Loads the workspace and fails with every wrong edge.
@@ -78,7 +53,7 @@ fn wrong_edges(workspace: &Workspace) -> Vec<String> {
     let mut wrong = Vec::new();
     for package in &workspace.packages {
         if layer(&package.name).is_none() {
-            wrong.push(format!("{} has no layer: add it to ROOMS in xtask/src/edges.rs", package.name));
+            wrong.push(format!("{} has no layer: give it a row in ARCHITECTURE.md, \"Rooms\"", package.name));
         }
         wrong.extend(package.dependencies.iter().filter_map(|to| fault(&package.name, to)));
     }
@@ -102,8 +77,13 @@ fn fault(from: &str, to: &str) -> Option<String> {
     None
 }
 
+/// The layer of a package, from the table of rooms. A row may hold several packages.
 fn layer(package: &str) -> Option<u8> {
-    ROOMS.iter().find(|(name, _)| *name == package).map(|(_, layer)| *layer)
+    ARCHITECTURE.lines().find_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let layer = cells.next()?.parse().ok()?;
+        cells.next()?.split(", ").any(|name| name.trim_matches('`') == package).then_some(layer)
+    })
 }
 
 #[cfg(test)]
