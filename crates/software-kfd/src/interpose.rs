@@ -12,7 +12,7 @@ use crate::errno::{self, Answer, Errno};
 use crate::fds::{self, File};
 use crate::mailbox::{self, Call};
 use crate::paths::{self, Device, Redirected};
-use crate::{events, next};
+use crate::{events, next, user};
 
 /// `DMA_BUF_IOCTL_SYNC` of `linux/dma-buf.h`: type 'b', number 0. Our buffers are coherent, so there is nothing to do.
 const DMABUF_SYNC: (u8, u8) = (b'b', 0);
@@ -271,7 +271,8 @@ unsafe fn device_call(file: File, request: u32, argument: *mut c_void) -> c_int 
 /// Setting and waiting for events happens on the caller's thread. `None`: another call.
 ///
 /// # Safety
-/// `argument` points at what `request` says.
+/// What `argument` points at, as far as it is mapped, is the caller's structure for `request` and stays so for the
+/// duration of the call.
 unsafe fn event_call(file: File, request: u32, argument: *mut c_void) -> Option<Answer> {
     if file != File::Kfd || request::kind(request) != request::KFD {
         return None;
@@ -280,32 +281,76 @@ unsafe fn event_call(file: File, request: u32, argument: *mut c_void) -> Option<
     if !matches!(number, number::WAIT_EVENTS | number::SET_EVENT | number::RESET_EVENT) {
         return None;
     }
-    if argument.is_null() {
-        return Some(Err(Errno(libc::EFAULT)));
-    }
     if number == number::WAIT_EVENTS {
-        // SAFETY: not null; the caller's promise for this request.
+        // SAFETY: the caller's promise for this request.
         return Some(unsafe { wait_events(argument.cast()) });
     }
-    // SAFETY: not null; these requests point at an `EventId`, which the caller keeps valid for the call.
+    if let Err(error) = user::readable(argument as u64, size_of::<EventId>()) {
+        return Some(Err(error));
+    }
+    // SAFETY: readable; these requests point at an `EventId`, which the caller keeps valid for the call.
     let EventId { event_id, .. } = unsafe { argument.cast::<EventId>().read_unaligned() };
     Some(if number == number::SET_EVENT { events::set(event_id) } else { events::reset(event_id) })
 }
 
 /// # Safety
-/// `args` points at the structure of a wait, which points at `events` structures, all valid and not aliased for the
-/// duration of the call.
+/// `args` points at the structure of a wait, which points at `events` structures. As far as they are mapped, they stay
+/// so and nobody else uses them for the duration of the call.
 unsafe fn wait_events(args: *mut WaitEvents) -> Answer {
-    // SAFETY: valid by the caller's promise.
+    user::writable(args as u64, size_of::<WaitEvents>())?;
+    // SAFETY: readable and writable, as was just seen, and the caller's to keep so.
     let mut wait = unsafe { args.read_unaligned() };
     let pointer = wait.pointer as *mut EventData;
     if pointer.is_null() || !pointer.is_aligned() || wait.events as usize > events::LIMIT {
         return Err(Errno(libc::EFAULT));
     }
-    // SAFETY: not null, aligned, of that many elements and exclusively ours by the caller's promise.
+    user::writable(wait.pointer, wait.events as usize * size_of::<EventData>())?;
+    // SAFETY: not null, aligned, memory for that many elements, and exclusively ours by the caller's promise.
     let list = unsafe { std::slice::from_raw_parts_mut(pointer, wait.events as usize) };
     let answer = events::wait(&mut wait, list);
-    // SAFETY: valid by the caller's promise.
+    // SAFETY: as above.
     unsafe { args.write_unaligned(wait) };
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    /// A request of the kernel driver whose argument has `bytes` bytes.
+    fn request_of(number: u8, bytes: usize) -> u32 {
+        (bytes as u32) << 16 | u32::from(request::KFD) << 8 | u32::from(number)
+    }
+
+    fn call(number: u8, bytes: usize, address: u64) -> Option<Answer> {
+        let argument = address as *mut c_void;
+        // SAFETY: an argument that is not there is what these tests are about.
+        unsafe { event_call(File::Kfd, request_of(number, bytes), argument) }
+    }
+
+    const BAD: Option<Answer> = Some(Err(Errno(libc::EFAULT)));
+
+    #[test]
+    fn a_bad_argument_of_an_event_call_is_a_bad_address() {
+        let nothing = user::tests::pages() + 8192;
+        for address in [0, 16, nothing, nothing - 4, u64::MAX - 2] {
+            for number in [number::SET_EVENT, number::RESET_EVENT] {
+                assert_eq!(call(number, size_of::<EventId>(), address), BAD, "{number:#x} at {address:#x}");
+            }
+            assert_eq!(call(number::WAIT_EVENTS, size_of::<WaitEvents>(), address), BAD, "{address:#x}");
+        }
+    }
+
+    #[test]
+    fn a_bad_list_of_events_is_a_bad_address() {
+        let nothing = user::tests::pages() + 8192;
+        // Not there, half there, and read-only.
+        for pointer in [16, nothing, nothing - 64, nothing - 4096] {
+            let mut wait = WaitEvents { pointer, events: 3, ..WaitEvents::default() };
+            let address = ptr::from_mut(&mut wait) as u64;
+            assert_eq!(call(number::WAIT_EVENTS, size_of::<WaitEvents>(), address), BAD, "{pointer:#x}");
+        }
+    }
 }

@@ -76,11 +76,9 @@ pub(crate) fn in_forked_child() -> bool {
 /// # Errors
 /// `ENODEV` in a forked child; what the driver answers otherwise.
 pub(crate) fn ask(call: Call) -> Result<c_int, Errno> {
-    if in_forked_child() {
-        return Err(Errno(libc::ENODEV));
-    }
     let before = errno::get();
-    // A handler that made a device call while this thread has its turn would wait for itself.
+    // A handler that made a device call while this thread has its turn would wait for itself; and from here on no
+    // handler forks a child that believes what this thread has seen.
     let signals = BlockedSignals::new();
     let result = start_driver().map(|()| exchange(call));
     drop(signals);
@@ -134,12 +132,15 @@ impl Drop for BlockedSignals {
 
 /// Starts the driver thread once and waits until it is ready.
 fn start_driver() -> Answer {
-    if DRIVER.compare_exchange(ABSENT, STARTING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-        // SAFETY: getpid has no preconditions.
-        OWNER.store(unsafe { libc::getpid() }, Ordering::Release);
-        if let Err(Errno(number)) = spawn() {
-            finish_start(FAILED, number);
+    // SAFETY: getpid has no preconditions.
+    match claim(&OWNER, &DRIVER, unsafe { libc::getpid() }) {
+        Claim::Starts => {
+            if let Err(Errno(number)) = spawn() {
+                finish_start(FAILED, number);
+            }
         }
+        Claim::Waits => {}
+        Claim::Foreign => return Err(Errno(libc::ENODEV)),
     }
     loop {
         match DRIVER.load(Ordering::Acquire) {
@@ -147,6 +148,32 @@ fn start_driver() -> Answer {
             READY => return Ok(()),
             _ => return Err(Errno(START_ERROR.load(Ordering::Relaxed))),
         }
+    }
+}
+
+/// What a process that wants the driver does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// Starts it.
+    Starts,
+    /// Another thread starts it, or did.
+    Waits,
+    /// The driver is another process's: this one was forked.
+    Foreign,
+}
+
+/// Claims the device for the process `pid`.
+///
+/// The owner is there before the driver is anything but absent. A child forked in between then knows that it is not
+/// the owner; the other way round it would wait for a thread that it does not have.
+fn claim(owner: &AtomicI32, driver: &AtomicU32, pid: i32) -> Claim {
+    match owner.compare_exchange(0, pid, Ordering::AcqRel, Ordering::Acquire) {
+        Err(other) if other != pid => return Claim::Foreign,
+        Ok(_) | Err(_) => {}
+    }
+    match driver.compare_exchange(ABSENT, STARTING, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Claim::Starts,
+        Err(_) => Claim::Waits,
     }
 }
 
@@ -259,5 +286,17 @@ mod tests {
             assert_eq!(decode(encode(call)), Some(call));
         }
         assert_eq!(decode([99, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_child_of_the_owner_is_refused() {
+        let (owner, driver) = (AtomicI32::new(0), AtomicU32::new(ABSENT));
+        assert_eq!(claim(&owner, &driver, 1), Claim::Starts);
+        assert_eq!(claim(&owner, &driver, 1), Claim::Waits);
+        assert_eq!(claim(&owner, &driver, 2), Claim::Foreign);
+        // Forked when the owner was there and the driver not yet claimed: it must not claim it either.
+        driver.store(ABSENT, Ordering::Relaxed);
+        assert_eq!(claim(&owner, &driver, 2), Claim::Foreign);
+        assert_eq!(driver.load(Ordering::Relaxed), ABSENT);
     }
 }

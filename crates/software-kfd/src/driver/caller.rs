@@ -5,6 +5,7 @@ use std::ptr;
 use crate::abi::kfd::Plain;
 use crate::abi::request;
 use crate::errno::{Answer, Errno};
+use crate::user;
 
 /// The argument of one ioctl.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +29,11 @@ impl Argument {
     /// Reads the structure, lets `work` change it, writes it back. As in the kernel (`kfd_ioctl`), fields that an
     /// older caller does not have are zero, and the structure is written back also after an error.
     pub(super) fn update<T: Plain + Default>(self, work: impl FnOnce(&mut T) -> Answer) -> Answer {
-        if self.address == 0 {
-            return Err(Errno(libc::EFAULT));
-        }
         let bytes = self.bytes.min(size_of::<T>());
+        user::writable(self.address, bytes)?;
         let mut value = T::default();
-        // SAFETY: the caller of ioctl promises that its structure, of the size in the request, is valid for the call;
-        // it waits inside the call, so nothing else uses it. `value` has at least `bytes` bytes, and as `Plain` it may
+        // SAFETY: there is memory, as was just seen, and by the caller of ioctl its structure, of the size in the
+        // request; it waits inside the call, so nothing else uses it. `value` has at least `bytes` bytes, and as `Plain` it may
         // take any.
         unsafe {
             ptr::copy_nonoverlapping(self.address as *const u8, ptr::from_mut(&mut value).cast(), bytes);
@@ -57,11 +56,12 @@ pub(super) fn read_array<T: Plain + Default>(address: u64, count: u32) -> Result
     if count == 0 {
         return Ok(Vec::new());
     }
-    if address == 0 || count > ELEMENTS {
+    if count > ELEMENTS {
         return Err(Errno(libc::EFAULT));
     }
+    user::readable(address, count * size_of::<T>())?;
     let mut values = vec![T::default(); count];
-    // SAFETY: the structure that the caller passed names an array of `count` elements here, valid for the call;
+    // SAFETY: there is memory, and the structure that the caller passed names an array of `count` elements here;
     // `values` has room for as many, and as `Plain` they may take any bytes.
     unsafe {
         ptr::copy_nonoverlapping(
@@ -78,10 +78,8 @@ pub(super) fn write_array<T: Plain>(address: u64, values: &[T]) -> Answer {
     if values.is_empty() {
         return Ok(());
     }
-    if address == 0 {
-        return Err(Errno(libc::EFAULT));
-    }
-    // SAFETY: the structure that the caller passed names an array here with room for the values, valid for the call.
+    user::writable(address, size_of_val(values))?;
+    // SAFETY: there is memory, and the structure that the caller passed names an array here with room for the values.
     unsafe {
         ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), address as *mut u8, size_of_val(values));
     }
@@ -110,10 +108,15 @@ mod tests {
     }
 
     #[test]
-    fn null_is_a_bad_address() {
-        let argument = Argument::new(request_of(8), 0);
-        assert_eq!(argument.update(|_: &mut GetVersion| Ok(())), Err(Errno(libc::EFAULT)));
-        assert_eq!(read_array::<u32>(0, 1), Err(Errno(libc::EFAULT)));
+    fn what_is_not_mapped_is_a_bad_address() {
+        const BAD: Answer = Err(Errno(libc::EFAULT));
+        let nothing = user::tests::pages() + 8192;
+        for address in [0, 16, nothing - 4, nothing] {
+            let argument = Argument::new(request_of(8), address);
+            assert_eq!(argument.update(|_: &mut GetVersion| Ok(())), BAD, "{address:#x}");
+            assert_eq!(read_array::<u32>(address, 2).map(drop), BAD, "{address:#x}");
+            assert_eq!(write_array(address, &[1_u32, 2]), BAD, "{address:#x}");
+        }
         assert_eq!(read_array::<u32>(0, 0), Ok(Vec::new()));
     }
 }
