@@ -6,9 +6,8 @@ use std::time::Duration;
 use wavescope_aql_profile::{AgentShape, Memory, PacketPrograms, TraceConfig, TraceParameter};
 use wavescope_core::actor::{ActorThread, spawn};
 use wavescope_core::sync::Places;
-use wavescope_core::{AgentId, Claim, ClaimTable, ContextId, RecordSink, TraceChunk};
+use wavescope_core::{AgentId, Claim, ClaimTable, ContextId, GrantReturns, RecordSink, TraceChunk};
 
-use super::grants::Grants;
 use super::lane::Lane;
 use super::subscriber::Face;
 use super::tally::Tally;
@@ -74,7 +73,7 @@ impl Crew {
     }
 
     /// Claims every agent, takes the leases and makes the instances, the first time.
-    pub(super) fn take_agents(&self, grants: Option<&Arc<Grants>>) -> Result<(), Error> {
+    pub(super) fn take_agents(&self, grants: Option<&Arc<GrantReturns>>) -> Result<(), Error> {
         self.claims.claim(self.context, &self.wanted)?;
         for (place, lane) in self.lanes.iter().enumerate() {
             let face = Face { worker: self.worker.address().clone(), grants: grants.cloned() };

@@ -6,12 +6,11 @@ use std::time::Duration;
 use wavescope_aql_profile::PacketPrograms;
 use wavescope_core::sync::Mutex;
 use wavescope_core::{
-    ClaimTable, CodeObjectId, ContextId, Dispatch, Interception, LoadedCodeObject, Service, Subscription,
-    SubscriptionId,
+    ClaimTable, CodeObjectId, ContextId, Dispatch, GrantReturns, Interception, LoadedCodeObject, Service,
+    Subscription, SubscriptionId,
 };
 
 use super::crew::{Crew, Delivery, TracedAgent};
-use super::grants::Grants;
 use super::lane::Lane;
 use super::subscriber::Subscriber;
 use super::tally::TraceSummary;
@@ -61,7 +60,7 @@ pub struct DispatchTraceSetup {
 pub struct DispatchTrace {
     crew: Crew,
     interception: Arc<dyn Interception>,
-    grants: Arc<Grants>,
+    grants: Arc<GrantReturns>,
     subscriber: Arc<Subscriber>,
     phase: Mutex<Phase>,
 }
@@ -90,7 +89,7 @@ impl DispatchTrace {
             serialize_all: setup.serialize_all,
             tally: Arc::clone(&crew.tally),
         });
-        let grants = Arc::new(Grants::new(Arc::clone(&interception)));
+        let grants = Arc::new(GrantReturns::new(Arc::clone(&interception)));
         Ok(Self { crew, interception, grants, subscriber, phase: Mutex::new(Phase::Stopped) })
     }
 

@@ -15,7 +15,6 @@
 mod crew;
 mod device;
 mod dispatch;
-mod grants;
 mod lane;
 mod subscriber;
 mod tally;

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use wavescope_core::actor::Address;
 use wavescope_core::{
-    Answer, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Grant, LossReason, Outcome, ProgramSink,
-    Token,
+    Answer, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Grant, GrantReturns, LossReason, Outcome,
+    ProgramSink, Token,
 };
 
 use super::dispatch::{Decide, Decision};
-use super::grants::Grants;
 use super::lane::{Lane, parts};
 use super::tally::Tally;
 use super::worker::Job;
@@ -81,7 +80,7 @@ impl DispatchSubscriber for Subscriber {
 pub(super) struct Face {
     pub(super) worker: Address<Job>,
     /// Only dispatches have grants to return.
-    pub(super) grants: Option<Arc<Grants>>,
+    pub(super) grants: Option<Arc<GrantReturns>>,
 }
 
 impl TraceClient for Face {
