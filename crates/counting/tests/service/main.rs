@@ -1,6 +1,6 @@
 //! The service against an interception that the test plays: what queues and GPUs rarely do, and clients do wrong.
 #![cfg(not(loom))]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of the tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of the tests")]
 
 mod stage;
 

@@ -1,5 +1,6 @@
 //! Starting, stopping, conflicts, agents, refusals.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use wavescope_core::ContextId;
@@ -30,6 +31,49 @@ on_both_faces! {
             assert_eq!(total(&records.try_recv().unwrap(), "SQ_WAVES"), f64::from(run));
             assert!(records.try_recv().is_none(), "the dispatch between two runs is nobody's");
         }
+    }
+
+    /// Dispatches go on while the service starts and stops: none hangs, and what is counted is counted right.
+    fn restarts_while_dispatches_run(rig on "gfx942") {
+        let (counting, records) = rig.counting(1, &[0], always(rig.config(0, &["SQ_WAVES"], PoolSize(4))));
+        let (queue, kernel, over) = (rig.queue(0), rig.kernel(0, "empty"), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let submitter = scope.spawn(|| {
+                // Ends by itself too, so that a failure below is not a hang.
+                let go_on = || !over.load(Ordering::Relaxed);
+                (0..20_000).take_while(|_| go_on()).for_each(|_| {
+                    let waves = 1..=12;
+                    let launches = waves.map(|n| Launch::new(kernel.clone(), [64 * n, 1, 1], [64, 1, 1]));
+                    queue.submit(&batch(launches)).unwrap().wait(LIMIT).unwrap();
+                });
+            });
+            let mut counted = 0;
+            // Each run lasts until it has delivered something.
+            for _ in 0..20 {
+                counting.start().unwrap();
+                while counting.summary().counted == counted && !submitter.is_finished() {
+                    std::thread::yield_now();
+                }
+                counting.stop(LIMIT).unwrap();
+                assert!(counting.summary().counted > counted, "a run without dispatches");
+                counted = counting.summary().counted;
+            }
+            over.store(true, Ordering::Relaxed);
+            submitter.join().unwrap();
+        });
+        // An intercept queue cannot be asked where it is, so a kernel from before a run may overlap with its first.
+        let exact = rig.interceptor.technique() == Some(Technique::Doorbell);
+        let mut delivered = 0;
+        let mut last = 0;
+        while let Some(counted) = records.try_recv() {
+            let (waves, launched) = (total(&counted, "SQ_WAVES"), f64::from(counted.dispatch.grid[0] / 64));
+            assert!(waves == launched || !exact && waves > launched, "{waves} waves of {launched}");
+            assert!(counted.dispatch.id.0 > last, "out of order");
+            (last, delivered) = (counted.dispatch.id.0, delivered + 1);
+        }
+        let summary = counting.summary();
+        assert_eq!((delivered, summary.skipped, summary.lost), (summary.counted, 0, 0));
+        assert_eq!(summary.seen, summary.counted);
     }
 
     fn a_second_context_on_an_agent_is_refused_and_may_start_after_the_first_stopped(rig on "gfx942-x2") {
