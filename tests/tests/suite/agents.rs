@@ -56,6 +56,25 @@ on_both_faces! {
         third.service.stop(PATIENCE).unwrap();
     }
 
+    fn eight_gpus_are_counted_at_once_and_each_has_its_own_waves(bed on ["gfx942-x8"]) {
+        let gpus: Vec<u32> = (0..8).collect();
+        assert_eq!(bed.application.gpus().len(), gpus.len());
+        let counted: Vec<_> = gpus.iter().map(|gpu| count(bed, u64::from(gpu + 1), *gpu, &["SQ_WAVES"])).collect();
+        counted.iter().for_each(|counted| counted.service.start().unwrap());
+        std::thread::scope(|scope| {
+            for &gpu in &gpus {
+                let grid = [64 * (gpu + 1), 1, 1];
+                scope.spawn(move || run::run(bed, gpu, vec![launch(bed, gpu, grid, [64, 1, 1]); 5]));
+            }
+        });
+        for (&gpu, counted) in gpus.iter().zip(&counted) {
+            counted.service.stop(PATIENCE).unwrap();
+            let values: Vec<_> = counted.take().iter().map(|record| total(record, "SQ_WAVES")).collect();
+            assert_eq!(values, [f64::from(gpu + 1); 5]);
+            assert_eq!(bed.placement.dispatches(gpu).len(), 5);
+        }
+    }
+
     fn second_tracing_context_is_refused_by_name_until_the_first_stops(bed on ["gfx942"]) {
         let resources = bed.resources(0);
         let decide = || Arc::new(|_: &_| Decision::StartAndStop { user_data: 0 });
