@@ -1,6 +1,6 @@
 //! What dispatch and device tracing share: the lanes of a context, its copy worker, its claims.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use wavescope_aql_profile::{AgentShape, Memory, PacketPrograms, TraceConfig, TraceParameter};
@@ -76,8 +76,12 @@ impl Crew {
     pub(super) fn take_agents(&self, grants: Option<&Arc<GrantReturns>>) -> Result<(), Error> {
         self.claims.claim(self.context, &self.wanted)?;
         for (place, lane) in self.lanes.iter().enumerate() {
-            let face = Face { worker: self.worker.address().clone(), grants: grants.cloned() };
-            if let Some(installed) = lane.prepare(self.context, Arc::new(face))? {
+            let worker = self.worker.address().clone();
+            let face = Arc::new(Face { worker, grants: grants.cloned(), owner: OnceLock::new() });
+            if let Some(installed) = lane.prepare(self.context, face.clone())? {
+                if let Some(owner) = lane.address() {
+                    let _ = face.owner.set(owner); // it is the first
+                }
                 self.worker.address().send(Job::Install { place, installed })?;
             }
             if let Some(lease) = lane.lease() {

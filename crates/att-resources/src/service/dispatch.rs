@@ -200,6 +200,15 @@ impl DispatchTrace {
         self.crew.lanes.iter().for_each(Lane::settled);
         self.crew.flush()
     }
+
+    /// After a stop that failed, for good: nobody is asked any more, and what retires later is published to a
+    /// subscriber that outlives the service, so that the agent's queues go on.
+    fn abandon(&self) {
+        let Phase::Active(id) = *self.phase.lock() else { return };
+        if let Err(error) = self.interception.unsubscribe(id) {
+            tracing::debug!(context = %self.crew.context, %error, "already unsubscribed");
+        }
+    }
 }
 
 impl Drop for DispatchTrace {
@@ -207,6 +216,7 @@ impl Drop for DispatchTrace {
         if let Err(error) = self.stop(self.crew.patience()) {
             tracing::error!(context = %self.crew.context, %error, "traced dispatches did not end");
             self.crew.tally.hung();
+            self.abandon();
         }
     }
 }

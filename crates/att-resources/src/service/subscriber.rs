@@ -1,6 +1,6 @@
 //! The service on the submitting thread: asked before a dispatch is enqueued, told what became of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use wavescope_core::actor::Address;
 use wavescope_core::{
@@ -81,12 +81,30 @@ pub(super) struct Face {
     pub(super) worker: Address<Job>,
     /// Only dispatches have grants to return.
     pub(super) grants: Option<Arc<GrantReturns>>,
+    /// The owner itself, known before the first trace begins. An address keeps nothing alive.
+    pub(super) owner: OnceLock<Address<Message>>,
+}
+
+impl Face {
+    /// Nobody copies the slot of a trace that outlived its service: it is free, and the grant goes back.
+    fn skip_copy(&self, trace: TraceId) {
+        let Some(owner) = self.owner.get() else { return };
+        if owner.notify(Message::SlotCopied { trace }).is_err() {
+            tracing::error!(%trace, "no place in the trace owner's mailbox");
+        }
+    }
 }
 
 impl TraceClient for Face {
     fn ended(&self, trace: TraceId, outcome: Result<(), LossReason>) {
-        if self.worker.notify(Job::Ended { trace, outcome }).is_err() {
-            tracing::error!(%trace, "no place in the copy worker's mailbox");
+        match self.worker.notify(Job::Ended { trace, outcome }) {
+            Ok(true) => return,
+            Ok(false) => tracing::warn!(%trace, "its service is gone: the trace is lost"),
+            Err(_) => tracing::error!(%trace, "no place in the copy worker's mailbox"),
+        }
+        // The owner itself goes on after a trace that was lost.
+        if outcome.is_ok() {
+            self.skip_copy(trace);
         }
     }
 

@@ -48,8 +48,12 @@ impl World {
     }
 
     fn with_traces(traces: usize) -> Self {
+        Self::with_limits(Limits { patience: LONG, traces })
+    }
+
+    fn with_limits(limits: Limits) -> Self {
         let gpu = Gpu::default();
-        let owner = AgentOwner::new(AGENT, Box::new(gpu.clone()), Limits { patience: LONG, traces });
+        let owner = AgentOwner::new(AGENT, Box::new(gpu.clone()), limits);
         let (stage, slots, claims) = (Arc::default(), Arc::default(), Arc::default());
         Self { gpu, owner, stage, slots, claims }
     }
@@ -523,4 +527,19 @@ fn stop_returns_after_the_last_chunk_was_delivered() {
     *stopped.0.lock() = true;
     stopped.1.notify_all();
     assert!(tracing.chunks.try_recv().is_some());
+}
+
+#[test]
+fn dispatch_that_outlives_its_dropped_service_frees_the_agent() {
+    let world = World::with_limits(Limits { patience: Duration::from_millis(20), traces: 16 });
+    let tracing = world.context(1, config(1, 16 * MIB));
+    tracing.service.start().unwrap();
+    let (first, second) = (world.stage.launch(AGENT, 1), world.stage.launch(AGENT, 1));
+    let subscriber = world.stage.subscription().subscriber;
+    drop(tracing.service); // its patience ends before the dispatches do
+    assert_eq!(world.stage.calls().last(), Some(&Call::Unsubscribe));
+    for launched in [first, second] {
+        world.stage.finish(&subscriber, &launched);
+        world.stage.wait_for(Call::ReturnGrant(launched.token()));
+    }
 }

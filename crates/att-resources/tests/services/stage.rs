@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of the tests")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use wavescope_aql_profile::{
@@ -11,8 +12,9 @@ use wavescope_aql_profile::{
 use wavescope_att_resources::{DeviceError, SlotReader};
 use wavescope_core::sync::{Condvar, Mutex};
 use wavescope_core::{
-    AgentId, Answer, AqlPacket, Dispatch, DispatchEvent, DispatchId, DispatchTimes, Interception,
-    InterceptionError, LossReason, Outcome, ProgramSink, QueueId, Subscription, SubscriptionId, Token,
+    AgentId, Answer, AqlPacket, Dispatch, DispatchEvent, DispatchId, DispatchSubscriber, DispatchTimes,
+    Interception, InterceptionError, LossReason, Outcome, ProgramSink, QueueId, Subscription, SubscriptionId,
+    Token,
 };
 
 /// An MI300X.
@@ -220,7 +222,15 @@ impl Stage {
     }
 
     fn end(&self, launched: &Launched, outcome: Outcome) {
-        let subscriber = self.subscription().subscriber;
+        self.publish(&self.subscription().subscriber, launched, outcome);
+    }
+
+    /// As [`retire`](Self::retire), for a subscriber that has left.
+    pub(crate) fn finish(&self, subscriber: &Arc<dyn DispatchSubscriber>, launched: &Launched) {
+        self.publish(subscriber, launched, Outcome::Completed(DispatchTimes::default()));
+    }
+
+    fn publish(&self, subscriber: &Arc<dyn DispatchSubscriber>, launched: &Launched, outcome: Outcome) {
         subscriber.publish(DispatchEvent::Retired { token: launched.token(), outcome });
         self.traffic.lock().in_flight -= 1;
         self.changed.notify_all();
