@@ -97,8 +97,8 @@ pub(crate) struct Gfx9Decoder {
     is_lossy: bool,
     /// Why the last token was refused.
     pub(super) refused: Option<Error>,
-    /// Nobody looks at waves: only their starts and ends matter.
-    pub(super) skips_waves: bool,
+    /// Nobody looks at waves. They are followed all the same, since starts and ends depend on what they do.
+    skips_waves: bool,
     wave_entries: u32,
 }
 
@@ -229,7 +229,7 @@ impl Gfx9Decoder {
 
     #[inline(always)]
     fn inst(&mut self, raw: u64, time: i64, byte: u64) {
-        if !self.has_slot(raw, 5, byte) || self.skips_waves {
+        if !self.has_slot(raw, 5, byte) {
             return;
         }
         let (slot, simd, code) = (bits(raw, 5, 9) as u8, bits(raw, 9, 11) as u8, bits(raw, 11, 16) as u8);
@@ -259,7 +259,7 @@ impl Gfx9Decoder {
         let (pipe, me) = (bits(raw, 16, 18) as u8, bits(raw, 18, 20) as u8);
         let (count, workgroup) = (bits(raw, 22, 29) as u8, bits(raw, 29, 32) as u8);
         let entry = self.program.entry(Queue::new(me, pipe));
-        if self.is_target(place) && !self.skips_waves {
+        if self.is_target(place) {
             let is_busy = self.wave(place.simd, place.slot).is_some();
             if count > LAST_COUNT {
                 if let Some(wave) = self.wave(place.simd, place.slot) {
@@ -275,8 +275,6 @@ impl Gfx9Decoder {
                     data.add_point(entry);
                 }
             }
-        } else if self.is_target(place) && count > LAST_COUNT {
-            return;
         }
         if !self.running.contains(place.index()) {
             let tags = OccupancyTags::of_queue(me, pipe).extended(workgroup);
@@ -297,7 +295,7 @@ impl Gfx9Decoder {
     #[inline(never)]
     fn wave_end(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         let place = Place::of(raw);
-        if self.is_target(place) && !self.skips_waves {
+        if self.is_target(place) {
             // Quirk: the end of a wave that nothing is known of, or whose context is away, leaves no trace.
             match self.wave(place.simd, place.slot) {
                 Some(wave) if wave.status == Status::Normal => wave.finish(time),
@@ -328,6 +326,9 @@ impl Gfx9Decoder {
     fn deliver(&mut self, simd: u8, slot: u8, out: &mut Outside<'_>) {
         let index = usize::from(simd) * SLOTS + usize::from(slot);
         self.is_live[index] = false;
+        if self.skips_waves {
+            return;
+        }
         out.deliver(&mut self.waves[index].data, slot, &self.program.code, CHIP);
     }
 

@@ -26,6 +26,12 @@ enum Special {
     Careful,
 }
 
+/// Whether starts and ends of waves depend on a token.
+#[inline(always)]
+const fn matters_to_occupancy(kind: TokenKind) -> bool {
+    matches!(kind, TokenKind::WaveStart | TokenKind::WaveEnd | TokenKind::Reg | TokenKind::Misc)
+}
+
 /// Whether a register write has an effect. Most that a stream holds have none.
 #[inline(always)]
 fn is_watched_register<const F: Form>(raw: u64) -> bool {
@@ -138,11 +144,10 @@ impl RdnaDecoder {
         self.is_last = is_last;
         loop {
             if !self.is_careful() {
-                match self.generation {
-                    Generation::Gfx10 | Generation::Gfx9 => self.run_fast::<GFX10>(data, base, out),
-                    Generation::Gfx11 => self.run_fast::<GFX11>(data, base, out),
-                    Generation::Gfx12 => self.run_fast::<GFX12>(data, base, out),
-                    Generation::Gfx1250 => self.run_fast::<GFX1250>(data, base, out),
+                if self.only_occupancy {
+                    self.run_generation::<true>(data, base, out);
+                } else {
+                    self.run_generation::<false>(data, base, out);
                 }
             }
             if !self.step(data, base, out) {
@@ -161,6 +166,15 @@ impl RdnaDecoder {
         (needed.saturating_sub(base) as usize).min(data.len())
     }
 
+    fn run_generation<const ONLY_OCCUPANCY: bool>(&mut self, data: &[u8], base: u64, out: &mut Outside<'_>) {
+        match self.generation {
+            Generation::Gfx10 | Generation::Gfx9 => self.run_fast::<GFX10, ONLY_OCCUPANCY>(data, base, out),
+            Generation::Gfx11 => self.run_fast::<GFX11, ONLY_OCCUPANCY>(data, base, out),
+            Generation::Gfx12 => self.run_fast::<GFX12, ONLY_OCCUPANCY>(data, base, out),
+            Generation::Gfx1250 => self.run_fast::<GFX1250, ONLY_OCCUPANCY>(data, base, out),
+        }
+    }
+
     /// Whether the next token is more than the fast loop can take.
     fn is_careful(&self) -> bool {
         #[cfg(test)]
@@ -174,7 +188,12 @@ impl RdnaDecoder {
     }
 
     /// Takes tokens up to one that needs a careful step, or the end of the data.
-    fn run_fast<const F: Form>(&mut self, data: &[u8], base: u64, out: &mut Outside<'_>) {
+    fn run_fast<const F: Form, const ONLY_OCCUPANCY: bool>(
+        &mut self,
+        data: &[u8],
+        base: u64,
+        out: &mut Outside<'_>,
+    ) {
         let table = table(generation::<F>());
         let data = data.get(..data.len().saturating_sub(LEFT_OVER)).unwrap_or_default();
         let mut at = At::of(&self.cursor, base, self.quiet);
@@ -195,6 +214,7 @@ impl RdnaDecoder {
                 token.raw = wide.window(shift + u32::from(entry.pad));
                 at.pass(entry);
                 let is_quiet = entry.kind.is_quiet()
+                    || ONLY_OCCUPANCY && !matters_to_occupancy(entry.kind)
                     || entry.kind == TokenKind::Reg && !is_watched_register::<F>(token.raw);
                 if is_quiet {
                     if F < GFX12 && entry.kind != TokenKind::Time {

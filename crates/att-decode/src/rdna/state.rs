@@ -70,6 +70,8 @@ pub(crate) struct RdnaDecoder {
     pub(super) follows_quiet: bool,
     /// Nobody looks at waves: only their starts and ends matter.
     pub(super) skips_waves: bool,
+    /// Nobody looks at anything but starts and ends of waves.
+    pub(super) only_occupancy: bool,
     /// Keep to careful steps, to hold the fast loop against them.
     #[cfg(test)]
     pub(super) is_slow: bool,
@@ -102,6 +104,7 @@ impl RdnaDecoder {
             quiet: Quiet::NONE,
             follows_quiet: false,
             skips_waves: !options.records.needs_waves(),
+            only_occupancy: options.records.needs_only_occupancy(),
             #[cfg(test)]
             is_slow: false,
         }

@@ -99,6 +99,11 @@ impl RecordSet {
         self.contains(RecordKind::Wave) || self.contains(RecordKind::Info)
     }
 
+    /// Whether nothing of it depends on more than the starts and ends of waves.
+    pub(crate) const fn needs_only_occupancy(self) -> bool {
+        self.0 & !Self::of(&[RecordKind::Gfxip, RecordKind::Occupancy, RecordKind::RtFrequency]).0 == 0
+    }
+
     /// This set and one kind more.
     pub const fn with(self, kind: RecordKind) -> Self {
         RecordSet(self.0 | 1 << kind as u16)

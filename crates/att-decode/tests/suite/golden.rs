@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use wavescope_att_decode::quick::{ScanState, TraceFormat, scan};
-use wavescope_att_decode::{CodeObjects, Decoder, Options, Pc, RecordSink};
+use wavescope_att_decode::{
+    CodeObjects, Decoder, NoInstructions, Options, Pc, RecordKind, RecordSet, RecordSink,
+};
 use wavescope_sqtt_fixtures::Set;
 
 /// Compares each set's golden with what `records` makes of it.
@@ -56,6 +58,26 @@ fn records_equal_the_goldens_with_code_objects() {
             lines.status(result);
         })
     });
+}
+
+/// The path that looks at nothing but starts and ends of waves.
+#[test]
+fn occupancy_alone_is_the_same() {
+    let kinds = RecordSet::of(&[RecordKind::Occupancy]);
+    let is_kept = |line: &&str| {
+        ["chunk", "occupancy", "status"].iter().any(|rec| line.starts_with(&format!("{{\"rec\":\"{rec}\"")))
+    };
+    for set in crate::support::sets_with("golden.jsonl") {
+        let found = crate::support::decode(&set, |chunk, lines| {
+            let result = Decoder::new(NoInstructions, Options::of(kinds)).decode(&chunk.bytes, lines);
+            lines.status(result);
+        });
+        let golden = set.text("golden.jsonl").unwrap();
+        let expected: Vec<_> = golden.lines().filter(is_kept).collect();
+        if let Some(difference) = crate::support::first_difference(&expected.join("\n"), &found) {
+            panic!("{}: {difference}", set.name);
+        }
+    }
 }
 
 #[test]
