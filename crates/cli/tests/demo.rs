@@ -234,3 +234,22 @@ fn csv_has_a_row_a_dispatch_and_a_column_a_counter() {
         assert_eq!(row[column].parse::<u64>().unwrap(), waves);
     }
 }
+
+#[test]
+fn hottest_instructions_lie_in_the_traced_kernel_on_every_target() {
+    for gpu in ["gfx942", "gfx90a", "gfx950", "gfx1100", "gfx1201"] {
+        let demo = Demo::run(gpu, "1");
+        let detailed = demo.list("traces").iter().filter(|trace| number(&trace["detailed_waves"]) > 0);
+        let mut places = 0;
+        for trace in detailed {
+            assert!(number(&trace["instructions"]) >= number(&trace["detailed_waves"]), "{gpu}: {trace}");
+            for hot in trace["hottest"].as_array().unwrap() {
+                assert_eq!(hot["kernel"], trace["kernel"], "{gpu}");
+                let mnemonic = hot["mnemonic"].as_str().unwrap();
+                assert!(mnemonic.contains('_'), "{gpu}: {mnemonic}");
+                places += 1;
+            }
+        }
+        assert!(places > 0, "{gpu}: nothing ran on the unit in detail");
+    }
+}

@@ -38,8 +38,14 @@ impl Names<'_> {
 }
 
 /// A delivered and decoded chunk; its dispatch was counted too, which gives the kernel.
-pub(super) fn trace(chunk: TraceChunk, dispatches: &[Dispatch], code: &CodeObjects) -> Trace {
-    let summary = summarize(&chunk.data, code);
+pub(super) fn trace(
+    chunk: TraceChunk,
+    dispatches: &[Dispatch],
+    target: &str,
+    code: &[CodeObject],
+    objects: &CodeObjects,
+) -> Trace {
+    let summary = summarize(&chunk.data, objects);
     let dispatch = chunk.dispatch.unwrap_or(DispatchId(0)).0;
     let counted = dispatches.iter().find(|counted| counted.dispatch == dispatch);
     Trace {
@@ -54,6 +60,8 @@ pub(super) fn trace(chunk: TraceChunk, dispatches: &[Dispatch], code: &CodeObjec
         detailed_waves: summary.detailed_waves,
         peak_waves: summary.peak_waves,
         lifetime: summary.lifetime,
+        instructions: summary.heat.instructions,
+        hottest: summary.heat.hottest(target, code),
         remarks: summary.remarks,
         data: chunk.data,
     }

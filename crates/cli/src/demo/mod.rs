@@ -5,6 +5,7 @@
 
 mod convert;
 mod files;
+mod hottest;
 mod machine;
 mod metered;
 mod results;

@@ -105,10 +105,30 @@ pub(crate) struct Trace {
     pub(crate) peak_waves: usize,
     /// Life of a wave in shader clocks.
     pub(crate) lifetime: Option<Lifetime>,
+    /// Instructions of the waves in detail.
+    pub(crate) instructions: usize,
+    /// Where most of their time went.
+    pub(crate) hottest: Vec<Hot>,
     /// What is missing or damaged, as the decoder says it.
     pub(crate) remarks: Vec<String>,
     #[serde(skip)]
     pub(crate) data: Vec<u8>,
+}
+
+/// An instruction that took much time.
+#[derive(Debug, Serialize)]
+pub(crate) struct Hot {
+    pub(crate) code_object: u64,
+    /// Address relative to where the code object was loaded.
+    pub(crate) address: u64,
+    pub(crate) kernel: String,
+    /// Offset in the kernel, bytes.
+    pub(crate) offset: u64,
+    pub(crate) mnemonic: String,
+    /// How often it was issued.
+    pub(crate) hits: u64,
+    /// Shader clocks of all issues, stalls included.
+    pub(crate) clocks: u64,
 }
 
 /// Shortest, middle and longest life.

@@ -64,7 +64,7 @@ pub(crate) fn run(machine: &Machine, contexts: u32) -> anyhow::Result<Results> {
     let mut losses = tracing.losses();
     losses.dispatches = summary.skipped + summary.lost;
     losses.records += counted.lost();
-    let (traces, shared) = tracing.finish(&dispatches, &code_objects)?;
+    let (traces, shared) = tracing.finish(&dispatches, &agent.target.to_string(), &code_objects)?;
     Ok(Results { gpu: gpu(agent), dispatches, traces, shared, losses, code_objects })
 }
 
@@ -179,7 +179,12 @@ impl Tracing {
     }
 
     /// Gives the resources back and decodes everything that was delivered.
-    fn finish(self, dispatches: &[Dispatch], code: &[CodeObject]) -> anyhow::Result<(Vec<Trace>, Shared)> {
+    fn finish(
+        self,
+        dispatches: &[Dispatch],
+        target: &str,
+        code: &[CodeObject],
+    ) -> anyhow::Result<(Vec<Trace>, Shared)> {
         let contexts = self.contexts.len() as u32;
         drop(self.contexts);
         self.owner.shutdown()?;
@@ -188,7 +193,7 @@ impl Tracing {
             objects.add(object.content, Some(object.load_address), Some(object.id))?;
         }
         let chunks = std::iter::from_fn(|| self.chunks.try_recv());
-        let traces = chunks.map(|chunk| trace(chunk, dispatches, &objects)).collect();
+        let traces = chunks.map(|chunk| trace(chunk, dispatches, target, code, &objects)).collect();
         Ok((traces, self.usage.shared(contexts)))
     }
 }

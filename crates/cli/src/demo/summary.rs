@@ -2,6 +2,7 @@
 
 use wavescope_att_decode::{CodeObjects, Decoder, Info, Occupancy, Options, Record};
 
+use super::hottest::Heat;
 use super::results::Lifetime;
 
 /// What decoding one chunk gives.
@@ -11,6 +12,7 @@ pub(super) struct Summary {
     pub(super) detailed_waves: usize,
     pub(super) peak_waves: usize,
     pub(super) lifetime: Option<Lifetime>,
+    pub(super) heat: Heat,
     pub(super) remarks: Vec<String>,
 }
 
@@ -21,7 +23,10 @@ pub(super) fn summarize(chunk: &[u8], code: &CodeObjects) -> Summary {
     let mut decoder = Decoder::new(code.clone(), Options::default());
     let result = decoder.decode(chunk, &mut |record: Record<'_>| match record {
         Record::Occupancy(records) => occupancy.extend_from_slice(records),
-        Record::Wave(_) => summary.detailed_waves += 1,
+        Record::Wave(wave) => {
+            summary.detailed_waves += 1;
+            summary.heat.take(wave.instructions);
+        }
         Record::Info(info) => summary.remarks.push(remark(info).to_owned()),
         _ => {}
     });

@@ -35,6 +35,10 @@ pub(crate) fn print(results: &Results, out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "dispatch {}: {remark}", trace.dispatch)?;
         }
     }
+    if results.traces.iter().any(|trace| !trace.hottest.is_empty()) {
+        writeln!(out, "\nHottest instructions of the waves in detail")?;
+        hottest(&results.traces).write(out)?;
+    }
     if results.losses != Losses::default() {
         let Losses { dispatches, traces, records } = results.losses;
         writeln!(
@@ -101,12 +105,29 @@ fn traces(traces: &[Trace]) -> Table {
             trace.bytes.to_string(),
             trace.waves.to_string(),
             trace.detailed_waves.to_string(),
+            trace.instructions.to_string(),
             trace.peak_waves.to_string(),
         ];
         if let Some(life) = trace.lifetime {
             row.extend([life.shortest, life.median, life.longest].map(|clocks| clocks.to_string()));
         }
         table.row(row);
+    }
+    table
+}
+
+fn hottest(traces: &[Trace]) -> Table {
+    let mut table = Table::new(&["dispatch", "place", "instruction", "hits", "clocks"]);
+    for trace in traces {
+        for hot in &trace.hottest {
+            table.row([
+                trace.dispatch.to_string(),
+                format!("{} + {:#x}", hot.kernel, hot.offset),
+                hot.mnemonic.clone(),
+                hot.hits.to_string(),
+                hot.clocks.to_string(),
+            ]);
+        }
     }
     table
 }
