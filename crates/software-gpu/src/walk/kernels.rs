@@ -114,19 +114,20 @@ impl Kernel {
         Self { program: Program::new(target), paths: Default::default(), timed: HashMap::new() }
     }
 
-    /// Whether memory still holds what was walked, and what was walked was a program.
-    fn is_in(&self, code: &dyn Code) -> bool {
+    /// Whether memory still holds what was walked, and what stopped a wave still stops it.
+    fn is_in(&mut self, code: &dyn Code) -> bool {
+        let program = &mut self.program;
         let mut paths = self.paths.iter().flatten();
-        paths.all(|known| !known.path.ended_outside()) && self.program.is_in(code)
+        paths.all(|known| match known.path.end {
+            End::Stopped { pc, stop } if ended_outside(stop) => program.line(pc, code) == Err(stop),
+            _ => true,
+        }) && program.is_in(code)
     }
 }
 
-impl Path {
-    /// Whether it ended at something that is not part of the program, and may be written yet.
-    const fn ended_outside(&self) -> bool {
-        let End::Stopped { stop, .. } = self.end else { return false };
-        matches!(stop, Stop::Blank | Stop::Unmapped | Stop::Unsized)
-    }
+/// Whether a wave stopped at something that is no part of its program, and may be written yet.
+const fn ended_outside(stop: Stop) -> bool {
+    matches!(stop, Stop::Blank | Stop::Unmapped | Stop::Unsized)
 }
 
 /// What all work-groups of a dispatch share.
