@@ -91,6 +91,11 @@ impl Actor for Waiter {
 
     fn handle(&mut self, Awaited(completion): Awaited) -> ControlFlow<()> {
         while let Err(error) = self.retired.wait_below(1, GLANCE) {
+            // Any other error comes back at once, every time: nobody will know when the submission ends.
+            if !matches!(error, wavescope_hsa::Error::TimedOut { .. }) {
+                completion.finish(Err(error.into()));
+                return ControlFlow::Continue(());
+            }
             if let Some(status) = self.queue.error() {
                 completion.finish(Err(wavescope_hsa::Error::QueueStopped { status }.into()));
                 return ControlFlow::Continue(());
