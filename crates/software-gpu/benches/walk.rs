@@ -29,7 +29,7 @@ fn code(target: Target) -> Vec<u32> {
     code.extend(if gfx9 { [0xDC50_8000, 0x027F_0000] } else { [0xDC52_0000, 0x027C_0000] });
     code.push(if gfx9 { 0xBF8C_0F70 } else { 0xBF89_03F7 });
     // s_mov_b32 s0, 0; s_cbranch_scc1 to the beginning; s_endpgm.
-    code.push(if gfx9 { 0xBE80_0080 } else { 0xBE80_0080 });
+    code.push(0xBE80_0080);
     let back = (-(code.len() as i32 + 1)) as u16;
     code.push(if gfx9 { 0xBF85_0000 } else { 0xBFA2_0000 } | u32::from(back));
     code.push(if gfx9 { 0xBF81_0000 } else { 0xBFB0_0000 });
