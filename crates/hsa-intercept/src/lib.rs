@@ -1,4 +1,85 @@
-//! HSA API-table hooks, packet rewriting and completion
+//! Interception of an HSA runtime: its API table, the packets of its queues, the code that it loads.
+//!
+//! [`Interceptor`] sits in the table that a runtime hands to its tools. It implements
+//! [`Interception`](wavescope_core::Interception): services subscribe, are asked for a packet program before each
+//! kernel is enqueued, and are told when its packets retired. It also knows which kernel a dispatch names, and gives
+//! packet programs memory ([`ProgramMemory`]).
+//!
+//! [`Engine`] is the same without a table, on any [`Device`]: queues are told to it, batches are passed through it. Tests,
+//! models and benches use it.
+//!
+//! This crate must not know what the packets of a subscriber measure.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use wavescope_core::{Interception, Topology};
+//! use wavescope_hsa_intercept::{Interceptor, Options};
+//!
+//! # fn table() -> *mut hsa_sys::HsaApiTable { std::ptr::null_mut() }
+//! let topology = Topology::read(Topology::SYSFS.as_ref())?;
+//! // SAFETY: the table that the runtime handed to `OnLoad`, before anybody else uses it.
+//! let interceptor = unsafe { Interceptor::install(table(), Some(&topology), Options::default()) }?;
+//! let interception: Arc<dyn Interception> = interceptor.clone();
+//! // ... services subscribe ...
+//! interceptor.shut_down()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How it is built
+//!
+//! | file | one idea |
+//! |---|---|
+//! | `table`, `patch` | our entries in the runtime's table, and the way back |
+//! | `application_queues` | the application's queues by address, whichever technique made them |
+//! | `runtime_queue` | technique `runtime`: the runtime's intercept queues |
+//! | `front/` | technique `doorbell`: a ring, indices and doorbell of ours before a plain queue |
+//! | `engine`, `agent`, `queue` | agents, queues, subscriptions |
+//! | `snapshot` | the subscribers of an agent, swapped whole while hooks read them |
+//! | `rewrite`, `packets` | from the application's batch to what goes into the ring |
+//! | `serializer` | which queue of an agent may run kernels: a pure state machine |
+//! | `transition` | serialization begins on queues that are busy |
+//! | `flight`, `reaper` | what is in flight, and the thread that sees it retire |
+//! | `times` | kernel times for the application |
+//! | `code_objects` | loaded code and its kernels |
+//!
+//! Locks, outermost first: the registry of subscriptions; a front's reader; a queue's scratch space; then leaves
+//! (serializer, flight, times, lists), none of which is held while another is taken, while a subscriber runs, or
+//! while the runtime is called for more than a signal (but `times` asks for a kernel's times, so that its signal is not
+//! recycled meanwhile). Subscribers are asked with only the queue's own scratch space locked, and are told of
+//! retirements with nothing locked.
+//!
+//! # What the two techniques can do
+//!
+//! | | `runtime` | `doorbell` |
+//! |---|---|---|
+//! | batches | at most 256 packets waiting around the end of the ring: ROCr 7.2.4 writes past a buffer with more | any |
+//! | kernels that went through before a measurement starts | may overlap with its first kernels if another queue runs them | awaited at a mark, one second at most |
+//! | threads | the runtime's event thread takes part and does not sleep while packets wait | one of ours, for full rings and for devices that ring |
+//! | doorbells rung by a device | the runtime hears them | heard within 50 ms, within 1 ms while there are more |
+//! | runtime-internal queues (copies, fills) | untouched | untouched |
+//!
+//! `auto` takes `doorbell` ([`Technique::AUTO`]).
+//!
+//! ROCr 7.2.4's `hsa_amd_signal_wait_any` writes behind a heap array when any but the first three signals is the one that
+//! is satisfied, so nothing here waits for several signals: retirements of all queues ring one bell.
+//!
+//! # Field reports
+//!
+//! What users of such tools reported, and the test that holds this crate to it (`suite` is the test program of this
+//! crate, `counting` that of `wavescope-counting`, whose tests run with both techniques and on the real runtime too).
+//!
+//! | report | here |
+//! |---|---|
+//! | deadlock between two threads on two GPUs (rocprofiler 113) | `suite::serialization::two_agents_driven_by_two_threads_finish` |
+//! | completion waits one signal at a time, pools grow (rocm-systems 8095) | `suite::retirement::live_signals_are_bounded_by_what_is_in_flight` |
+//! | order of read and stop (rocm-systems 7477) | `suite::emission::counted_kernel_stands_between_start_and_forward_read_stop` |
+//! | queue destroyed while its record is in use (rocm-systems 10405) | `loom_engine::a_destroyed_queue_keeps_its_signals_until_the_reaper_left_it`, `counting::queues::queues_that_come_and_go_lose_nothing` |
+//! | switching on and off under load loses packets (rocm-systems 10994) | `counting::queues::toggling_under_load_records_each_dispatch_at_most_once` |
+//! | idle tools still cost (rocm-systems 8212) | `suite::emission::nobody_subscribed_means_identical_packets_and_no_signal` |
+//! | one doorbell for many kernels loses some (rocm-systems 4361) | `counting::queues::a_full_ring_of_16384_packets_is_counted_completely` |
+//! | callbacks after the end (rocm-systems 6824) | `loom_engine::a_drain_ends_with_the_last_retirement_and_nothing_comes_after_it`, `suite::retirement::shutdown_ends_subscriptions_and_refuses_new_ones` |
+//! | too many counters abort in the first dispatch (rocm-systems 8331) | `counting::lifecycle::impossible_configurations_are_refused_with_reasons` |
+//! | kernels of one code object mixed up (rocm-systems 6228) | `code_objects::tests::kernels_are_found_by_descriptor_address` |
 
 mod agent;
 mod application_queues;
