@@ -79,6 +79,7 @@ pub struct Conflict {
 /// The claims of all active contexts of the process. Its lock is a leaf: nothing else is taken under it.
 #[derive(Debug)]
 pub struct ClaimTable {
+    /// Equal ones stand as often as they were claimed.
     held: Mutex<Vec<(ContextId, AgentId, Claim)>>,
 }
 
@@ -88,7 +89,8 @@ impl ClaimTable {
         Self { held: Mutex::new(Vec::new()) }
     }
 
-    /// Claims everything in `wanted` for `context`, or nothing. Claims it holds already are fine and stay one.
+    /// Claims everything in `wanted` for `context`, or nothing. Claims it holds already are fine: each is held until
+    /// it was released as often as it was claimed, since two services of a context know nothing of each other.
     ///
     /// # Errors
     /// [`Conflict`] with the first claim that is excluded. A context's own claims of another kind count too:
@@ -98,12 +100,11 @@ impl ClaimTable {
         let mut fresh = Vec::with_capacity(wanted.len());
         for &(agent, claim) in wanted {
             let entry = (context, agent, claim);
-            if held.contains(&entry) || fresh.contains(&entry) {
-                continue;
-            }
-            let rivals = held.iter().chain(&fresh);
-            if let Some(&(holder, _, held)) = rivals.into_iter().find(|r| r.1 == agent && r.2.excludes(claim))
-            {
+            let excludes = |rival: &&(ContextId, AgentId, Claim)| {
+                **rival != entry && rival.1 == agent && rival.2.excludes(claim)
+            };
+            let mut others = held.iter().chain(&fresh);
+            if let Some(&(holder, _, held)) = others.find(excludes) {
                 return Err(Conflict { agent, holder, held, contender: context, wanted: claim });
             }
             fresh.push(entry);
@@ -112,9 +113,13 @@ impl ClaimTable {
         Ok(())
     }
 
-    /// Gives back one claim; unknown ones are ignored.
+    /// Gives back one claim, once; unknown ones are ignored.
     pub fn release(&self, context: ContextId, agent: AgentId, claim: Claim) {
-        self.held.lock().retain(|entry| *entry != (context, agent, claim));
+        let mut held = self.held.lock();
+        // The latest of equal ones, so that the order of the others stays.
+        if let Some(index) = held.iter().rposition(|entry| *entry == (context, agent, claim)) {
+            held.remove(index);
+        }
     }
 
     /// Gives back all claims of a context.
@@ -122,9 +127,15 @@ impl ClaimTable {
         self.held.lock().retain(|entry| entry.0 != context);
     }
 
-    /// The contexts with a claim on `agent`, in the order of their claims.
+    /// The contexts with a claim on `agent`, each claim once, in the order of their claims.
     pub fn holders(&self, agent: AgentId) -> Vec<(ContextId, Claim)> {
-        self.held.lock().iter().filter(|entry| entry.1 == agent).map(|entry| (entry.0, entry.2)).collect()
+        let mut holders = Vec::new();
+        for &(context, _, claim) in self.held.lock().iter().filter(|entry| entry.1 == agent) {
+            if !holders.contains(&(context, claim)) {
+                holders.push((context, claim));
+            }
+        }
+        holders
     }
 }
 
@@ -162,13 +173,28 @@ mod tests {
     }
 
     #[test]
-    fn same_claim_twice_by_one_context_is_fine_and_released_once() {
+    fn claim_taken_twice_by_one_context_is_held_until_both_are_released() {
         let table = ClaimTable::new();
         table.claim(ContextId(1), &[(A, T)]).unwrap();
         table.claim(ContextId(1), &[(A, T), (A, T)]).unwrap();
-        assert_eq!(table.holders(A), [(ContextId(1), T)]);
+        for _ in 0..2 {
+            table.release(ContextId(1), A, T);
+            assert_eq!(table.holders(A), [(ContextId(1), T)]);
+            assert!(table.claim(ContextId(2), &[(A, T)]).is_err());
+        }
         table.release(ContextId(1), A, T);
+        table.release(ContextId(1), A, T); // one more than was claimed
         table.claim(ContextId(2), &[(A, T)]).unwrap();
+    }
+
+    #[test]
+    fn conflict_leaves_what_the_context_held_before() {
+        let table = ClaimTable::new();
+        table.claim(ContextId(1), &[(A, T)]).unwrap();
+        table.claim(ContextId(2), &[(B, T)]).unwrap();
+        table.claim(ContextId(1), &[(A, T), (B, T)]).unwrap_err();
+        table.release(ContextId(1), A, T);
+        assert_eq!(table.holders(A), []);
     }
 
     #[test]

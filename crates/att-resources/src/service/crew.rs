@@ -72,28 +72,37 @@ impl Crew {
         Ok(Self { context, lanes, programs, tally, claims, wanted, worker })
     }
 
-    /// Claims every agent, takes the leases and makes the instances, the first time.
+    /// Claims every agent, takes the leases and makes the instances, the first time. Everything or nothing.
     pub(super) fn take_agents(&self, grants: Option<&Arc<GrantReturns>>) -> Result<(), Error> {
         self.claims.claim(self.context, &self.wanted)?;
         for (place, lane) in self.lanes.iter().enumerate() {
-            let worker = self.worker.address().clone();
-            let face = Arc::new(Face { worker, grants: grants.cloned(), owner: OnceLock::new() });
-            if let Some(installed) = lane.prepare(self.context, face.clone())? {
-                if let Some(owner) = lane.address() {
-                    let _ = face.owner.set(owner); // it is the first
-                }
-                self.worker.address().send(Job::Install { place, installed })?;
-            }
-            if let Some(lease) = lane.lease() {
-                lease.claim()?;
+            if let Err(error) = self.take_agent(place, lane, grants) {
+                self.give_back(&self.lanes[..place]);
+                return Err(error);
             }
         }
         Ok(())
     }
 
-    /// After a start that failed: what it took goes back.
+    fn take_agent(&self, place: usize, lane: &Lane, grants: Option<&Arc<GrantReturns>>) -> Result<(), Error> {
+        let worker = self.worker.address().clone();
+        let face = Arc::new(Face { worker, grants: grants.cloned(), owner: OnceLock::new() });
+        if let Some(installed) = lane.prepare(self.context, face.clone())? {
+            if let Some(owner) = lane.address() {
+                let _ = face.owner.set(owner); // it is the first
+            }
+            self.worker.address().send(Job::Install { place, installed })?;
+        }
+        lane.lease().map_or(Ok(()), |lease| lease.claim())
+    }
+
+    /// After a start that failed with the agents taken: they go back.
     pub(super) fn give_agents_back(&self) {
-        for lease in self.lanes.iter().filter_map(Lane::lease) {
+        self.give_back(&self.lanes);
+    }
+
+    fn give_back(&self, taken: &[Lane]) {
+        for lease in taken.iter().filter_map(Lane::lease) {
             if let Err(error) = lease.unhook() {
                 tracing::error!(context = %self.context, %error, "claim not given back");
             }

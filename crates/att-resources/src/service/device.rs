@@ -84,14 +84,14 @@ impl DeviceTrace {
         if self.enter(|phase| *phase == Phase::Stopped).is_none() {
             return Ok(());
         }
-        match self.crew.take_agents(None).and_then(|()| self.begin_all()) {
+        // Unhooking stops what has started.
+        let begin = |()| self.begin_all().inspect_err(|_| self.crew.give_agents_back());
+        match self.crew.take_agents(None).and_then(begin) {
             Ok(traces) => {
                 *self.phase.lock() = Phase::Active(traces);
                 Ok(())
             }
             Err(error) => {
-                // Unhooking stops what has started.
-                self.crew.give_agents_back();
                 *self.phase.lock() = Phase::Stopped;
                 Err(error)
             }

@@ -113,13 +113,13 @@ impl DispatchTrace {
         if !self.enter(|phase| phase == Phase::Stopped) {
             return Ok(());
         }
-        match self.crew.take_agents(Some(&self.grants)).and_then(|()| self.subscribe()) {
+        let taken = self.crew.take_agents(Some(&self.grants));
+        match taken.and_then(|()| self.subscribe().inspect_err(|_| self.crew.give_agents_back())) {
             Ok(id) => {
                 *self.phase.lock() = Phase::Active(id);
                 Ok(())
             }
             Err(error) => {
-                self.crew.give_agents_back();
                 *self.phase.lock() = Phase::Stopped;
                 Err(error)
             }

@@ -169,6 +169,22 @@ fn second_context_is_refused_on_a_common_agent_and_starts_nowhere() {
 }
 
 #[test]
+fn refused_start_keeps_the_claims_of_another_service_of_its_context() {
+    let machine = Machine::new(2, LONG);
+    let (running, _a) = machine.context(1, &[0]);
+    let (rival, _b) = machine.context(2, &[1]);
+    let (both, _c) = machine.context(1, &[0, 1]);
+    start(&machine, &running, &[0]);
+    start(&machine, &rival, &[1]);
+    let held = machine.claims.holders(AgentId(0));
+    assert!(matches!(both.start(), Err(Error::Conflict(conflict)) if conflict.agent == AgentId(1)));
+    assert_eq!((held.len(), machine.claims.holders(AgentId(0))), (1, held));
+    stop(&machine, &running, &[0]);
+    assert_eq!(machine.claims.holders(AgentId(0)), []);
+    stop(&machine, &rival, &[1]);
+}
+
+#[test]
 fn code_object_is_in_the_trace_before_its_load_returns() {
     let machine = Machine::new(1, LONG);
     let (service, _chunks) = machine.context(1, &[0]);
