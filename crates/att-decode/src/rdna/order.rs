@@ -56,7 +56,7 @@ impl RdnaDecoder {
                 // These were due before the loss.
                 self.loss_pending = false;
                 self.release::<BY_HEADER>(out);
-                self.loss_pending = true;
+                (self.loss_pending, self.is_attentive) = (true, true);
                 self.held.push(token);
             }
             None if time > BEFORE_TIME => self.held.push(token),

@@ -184,6 +184,8 @@ impl RdnaDecoder {
         self.cursor.continues
             || self.is_attentive
             || self.holds_header
+            // Left over from a header of gfx1250, the only generation that has clusters.
+            || self.cluster != 0 && self.generation != Generation::Gfx1250
             || !self.header.is_native_to(self.generation)
     }
 

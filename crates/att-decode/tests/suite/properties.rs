@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use wavescope_att_decode::jsonl::JsonLines;
-use wavescope_att_decode::{Decoder, LossKind, Options, Pc, Record, RecordKind, Recovery, Tokens};
+use wavescope_att_decode::{Decoder, LossKind, Options, Pc, Record, RecordKind, RecordSet, Recovery, Tokens};
 use wavescope_sqtt_fixtures::{Chunk, Kernel, Set};
 
 use crate::support::{lookup, sets_with};
