@@ -11,9 +11,9 @@ use crate::{BufferId, DeviceError, Error, Lease, SlotReader};
 ///
 /// The n-th request for memory that only the GPU touches is output slot n of the agent, the same address for every
 /// context. What the host touches too (commands, control records) belongs to the packet and is freed with it.
-/// The lease lives as long as the instance.
+/// The lease lives as long as the instance, or until [`give_up_lease`](Self::give_up_lease).
 pub struct SlotMemory {
-    lease: Arc<Lease>,
+    lease: Mutex<Option<Arc<Lease>>>,
     own: Arc<dyn Memory>,
     reader: Arc<dyn SlotReader>,
     state: Mutex<State>,
@@ -30,7 +30,14 @@ struct State {
 impl SlotMemory {
     /// Memory of an instance of `lease`'s context; `own` serves what is not shared, `reader` reads what is.
     pub fn new(lease: Arc<Lease>, own: Arc<dyn Memory>, reader: Arc<dyn SlotReader>) -> Self {
-        Self { lease, own, reader, state: Mutex::new(State::default()) }
+        Self { lease: Mutex::new(Some(lease)), own, reader, state: Mutex::new(State::default()) }
+    }
+
+    /// For an instance that is kept for good because the GPU may still use it: its lease goes back, or the owner could
+    /// never end. The owner knows of the lost trace and keeps the slot. No slot is to be had any more.
+    pub fn give_up_lease(&self) {
+        let lease = self.lease.lock().take();
+        drop(lease); // sends to the owner: not under the lock
     }
 
     /// Copies out of a shared slot.
@@ -64,9 +71,10 @@ impl Memory for SlotMemory {
         if request.flags.host_access() {
             return self.own.allocate(request);
         }
-        // Not under the lock: the owner may have to allocate.
+        // Not under the locks: the owner may have to allocate.
+        let Some(lease) = self.lease.lock().clone() else { return Err(Status::OUT_OF_RESOURCES) };
         let slot = self.state.lock().slots.len() as u32;
-        match self.lease.resolve(BufferId::Output(slot), request.bytes) {
+        match lease.resolve(BufferId::Output(slot), request.bytes) {
             Ok(address) => {
                 self.state.lock().slots.push((address, request.bytes));
                 Ok(address)

@@ -180,7 +180,11 @@ impl Actor for Worker {
             }
             Job::Ended { trace, outcome } => self.ended(trace, outcome),
             Job::Flush(reply) => reply.send(()),
-            Job::Leak => std::mem::forget(std::mem::take(&mut self.instances)),
+            Job::Leak => {
+                let instances = std::mem::take(&mut self.instances);
+                instances.iter().flatten().for_each(|installed| installed.memory.give_up_lease());
+                std::mem::forget(instances);
+            }
         }
         ControlFlow::Continue(())
     }

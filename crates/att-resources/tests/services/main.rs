@@ -451,6 +451,8 @@ fn context_whose_dispatch_hung_keeps_what_its_packets_name() {
     assert!(matches!(tracing.service.start(), Err(Error::AgentSilent { .. })));
     drop(tracing);
     assert_eq!(arena.allocations(), used);
+    // The lease is back all the same, and the owner keeps the slot.
+    assert_eq!(world.owner.shutdown().unwrap().leaked, [BufferId::Output(0)]);
 }
 
 #[test]
