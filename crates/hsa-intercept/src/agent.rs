@@ -1,6 +1,7 @@
 //! What interception keeps for one agent.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use wavescope_core::AgentId;
 use wavescope_core::sync::Mutex;
@@ -8,7 +9,7 @@ use wavescope_core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::device::{Device, Signal};
 use crate::queue::Queue;
-use crate::serializer::{Lane, Release, Serializer};
+use crate::serializer::{Lane, Release, RunId, Serializer};
 use crate::snapshot::{HookWord, SnapshotCell};
 use crate::subscribers::Snapshot;
 use crate::times::Times;
@@ -24,6 +25,8 @@ pub(crate) struct AgentState {
     pub(crate) times: Times,
     /// Instrumented dispatches in flight that no run covers.
     loose: AtomicUsize,
+    /// The run that others have been waiting for, and since when. The reaper's.
+    awaited: Mutex<Option<(RunId, Instant)>>,
 }
 
 /// The serializer with the signals that perform its effects. Its lock is a leaf.
@@ -44,6 +47,7 @@ impl AgentState {
             serialization: Mutex::new(Serialization::default()),
             times: Times::default(),
             loose: AtomicUsize::new(0),
+            awaited: Mutex::new(None),
         }
     }
 
@@ -106,6 +110,33 @@ impl AgentState {
         if self.loose.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.serialize(|machine| machine.set_loose(0));
         }
+    }
+
+    /// Overruns a run that others have been waiting for longer than `patience`. Returns when to look again, if anybody
+    /// waits.
+    pub(crate) fn watch(&self, patience: Duration) -> Option<Duration> {
+        let mut serialization = self.serialization.lock();
+        let mut awaited = self.awaited.lock();
+        let run = serialization.machine.awaited();
+        let since = match (run, *awaited) {
+            (None, _) => {
+                *awaited = None;
+                return None;
+            }
+            (Some(run), Some((known, since))) if known == run => since,
+            (Some(run), _) => {
+                let now = Instant::now();
+                *awaited = Some((run, now));
+                now
+            }
+        };
+        let left = patience.saturating_sub(since.elapsed());
+        if left.is_zero() {
+            tracing::warn!(agent = %self.id, "a kernel keeps others waiting: they run beside it now");
+            let release = serialization.machine.overrun();
+            self.open(&serialization, release);
+        }
+        Some(left)
     }
 
     fn open(&self, serialization: &Serialization, release: Option<Release>) {

@@ -153,6 +153,12 @@ impl Engine {
         }
     }
 
+    /// Sets how long a kernel of a serialized agent may keep those of other queues waiting; then they run beside it. Kernels
+    /// that spin on each other across queues cannot be run one at a time.
+    pub fn set_watchdog(&self, patience: Duration) {
+        self.reaper.set_patience(patience);
+    }
+
     /// Adds a queue that the application created on `agent`; `None` if the agent is not one of ours.
     pub fn add_queue(&self, agent: AgentId) -> Option<QueueHandle> {
         let agent = self.agents.iter().find(|state| state.id == agent)?;

@@ -36,6 +36,8 @@ pub struct Options {
     pub queues: bool,
     /// How; `None` asks the environment ([`Technique::VARIABLE`]).
     pub technique: Option<Technique>,
+    /// How long a kernel of a serialized agent may keep those of other queues waiting; then they run beside it.
+    pub watchdog: Duration,
     /// How long destroying a queue waits for instrumented dispatches that are still in flight on it.
     pub destroy_timeout: Duration,
     /// How long [`Interceptor::shut_down`] waits for each subscription.
@@ -47,6 +49,7 @@ impl Default for Options {
         Self {
             queues: true,
             technique: None,
+            watchdog: Duration::from_secs(10),
             destroy_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(60),
         }
@@ -99,6 +102,7 @@ impl Interceptor {
         });
         // SAFETY: likewise.
         let slots = unsafe { table::slots(table, &interceptor) }?;
+        interceptor.engine.set_watchdog(interceptor.options.watchdog);
         table::lead_to(&interceptor);
         interceptor.queues.lead_entries_here();
         // SAFETY: likewise.

@@ -21,8 +21,12 @@ use crate::flight::{COUNTER_START, Entry};
 use crate::queue::Queue;
 use crate::transition::Transition;
 
-/// A wait ends after this even without a reason, as a second line of defence against a lost interrupt.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// A wait ends after this even without a reason: nothing rings when a queue begins to wait for another, and it is a
+/// second line of defence against a lost interrupt.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// How long a run may keep ready ones waiting, unless something else is set.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The reaper as others see it.
 pub(crate) struct Reaper {
@@ -30,6 +34,8 @@ pub(crate) struct Reaper {
     inbox: Mutex<Inbox>,
     /// Times that the bell was rung, or will be by a packet that was emitted.
     rings: AtomicI64,
+    /// How long a run may keep ready ones waiting.
+    patience: Mutex<Duration>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -57,7 +63,7 @@ pub(crate) struct Rounds {
 impl Reaper {
     pub(crate) fn new(device: Arc<dyn Device>) -> Self {
         let (inbox, thread) = (Mutex::new(Inbox::default()), Mutex::new(None));
-        Self { device, inbox, rings: AtomicI64::new(0), thread }
+        Self { device, inbox, rings: AtomicI64::new(0), patience: Mutex::new(PATIENCE), thread }
     }
 
     /// Starts the thread unless it runs.
@@ -152,8 +158,19 @@ impl Reaper {
                 queue.release();
             }
         }
-        rounds.limit = self.end_late_marks();
+        rounds.limit = self.end_late_marks().min(self.overrun_late(&rounds.queues));
         !stop
+    }
+
+    /// Overruns what keeps others waiting. Returns how long to wait until the next look.
+    fn overrun_late(&self, queues: &[Arc<Queue>]) -> Duration {
+        let patience = *self.patience.lock();
+        let looks = queues.iter().filter_map(|queue| queue.agent.watch(patience));
+        looks.min().unwrap_or(LONGEST_WAIT)
+    }
+
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        *self.patience.lock() = patience;
     }
 
     /// Ends marks whose time is over. Returns how long to wait for the next.

@@ -23,6 +23,8 @@
 //!   stands in the way of one that is: queue A {barrier on S, kernel}, queue B {kernel that completes S} ends.
 //! * **Granted.** At most one run per agent. It takes further kernels of its queue without any packet as long as no
 //!   other queue is ready, so one queue alone never makes a round trip through the CPU.
+//! * **Overrun.** A granted run that keeps ready ones waiting for longer than the watchdog allows: its kernels may be
+//!   spinning on theirs. It goes on beside the next grant, and is gone like any other.
 //! * **Gone** when every packet that reports for it retired and every grant that must be returned was returned.
 //!
 //! A run is *closed* (takes no more kernels) by an application packet that may block, by a kernel whose grant must be
@@ -100,6 +102,8 @@ struct LaneState {
 pub(crate) struct Serializer {
     lanes: Vec<LaneState>,
     granted: Option<(Lane, Run)>,
+    /// Runs that were granted and overrun.
+    overrun: Vec<(Lane, Run)>,
     /// Work in flight that no run covers, from before the agent was serialized; nothing is granted until it is 0.
     loose: usize,
     next: u64,
@@ -127,6 +131,7 @@ impl Serializer {
     /// Drops all runs of a queue that the runtime stopped; a grant that it held goes on.
     pub(crate) fn forget_runs(&mut self, lane: Lane) -> Option<Release> {
         self.lanes[lane.0].waiting.clear();
+        self.overrun.retain(|(owner, _)| *owner != lane);
         if self.granted.as_ref().is_some_and(|(holder, _)| *holder == lane) {
             self.granted = None;
         }
@@ -178,6 +183,20 @@ impl Serializer {
         self.grant_next()
     }
 
+    /// The granted run, if ready runs of other queues wait for its end.
+    pub(crate) fn awaited(&self) -> Option<RunId> {
+        let (holder, run) = self.granted.as_ref()?;
+        self.other_is_ready(*holder).then_some(run.id)
+    }
+
+    /// Gives the agent to the next run though the granted one is not over.
+    pub(crate) fn overrun(&mut self) -> Option<Release> {
+        let (lane, mut run) = self.granted.take()?;
+        run.open = false;
+        self.overrun.push((lane, run));
+        self.grant_next()
+    }
+
     /// How much work outside any run is in flight; grants wait for 0.
     pub(crate) fn set_loose(&mut self, loose: usize) -> Option<Release> {
         self.loose = loose;
@@ -187,7 +206,9 @@ impl Serializer {
     /// Whether no run waits or is granted.
     #[cfg(test)]
     fn is_idle(&self) -> bool {
-        self.granted.is_none() && self.lanes.iter().all(|lane| lane.waiting.is_empty())
+        self.granted.is_none()
+            && self.overrun.is_empty()
+            && self.lanes.iter().all(|lane| lane.waiting.is_empty())
     }
 
     fn new_run(&mut self, lane: Lane, obstructed: bool) -> (&mut Run, Gate) {
@@ -218,12 +239,16 @@ impl Serializer {
 
     /// Takes `run` away if it has nothing left, and gives the agent to the next.
     fn settle(&mut self, lane: Lane, run: RunId) -> Option<Release> {
-        let done = matches!(&self.granted, Some((holder, granted))
-            if *holder == lane && granted.id == run && granted.outstanding == 0 && granted.unreturned == 0);
-        if !done {
+        let done = |(holder, found): &(Lane, Run)| {
+            *holder == lane && found.id == run && found.outstanding == 0 && found.unreturned == 0
+        };
+        if self.granted.as_ref().is_some_and(done) {
+            self.granted = None;
+        } else if let Some(index) = self.overrun.iter().position(done) {
+            self.overrun.swap_remove(index);
+        } else {
             return None;
         }
-        self.granted = None;
         if let Some(next) = self.lanes[lane.0].waiting.front_mut().filter(|next| !next.announces) {
             next.ready = true;
         }
@@ -250,19 +275,21 @@ impl Serializer {
 
     /// The newest run of a lane, and whether it is the granted one.
     fn last_run(&mut self, lane: Lane) -> Option<(&mut Run, bool)> {
-        match self.lanes[lane.0].waiting.back_mut() {
-            Some(run) => Some((run, false)),
-            None => match &mut self.granted {
-                Some((holder, run)) if *holder == lane => Some((run, true)),
-                _ => None,
-            },
+        if let Some(run) = self.lanes[lane.0].waiting.back_mut() {
+            return Some((run, false));
         }
+        let of_lane = |(owner, run)| (owner == lane).then_some((run, true));
+        let granted = self.granted.iter_mut().map(|(owner, run)| (*owner, run));
+        let overrun = self.overrun.iter_mut().map(|(owner, run)| (*owner, run));
+        granted.chain(overrun).find_map(of_lane)
     }
 
     fn find(&mut self, lane: Lane, id: RunId) -> Option<&mut Run> {
-        match &mut self.granted {
-            Some((holder, run)) if *holder == lane && run.id == id => return Some(run),
-            _ => {}
+        let running = self.granted.iter_mut().chain(&mut self.overrun);
+        for (owner, run) in running {
+            if *owner == lane && run.id == id {
+                return Some(run);
+            }
         }
         let waiting = &mut self.lanes[lane.0].waiting;
         let index = waiting.binary_search_by_key(&id, |run| run.id).ok()?;

@@ -122,6 +122,23 @@ fn work_from_before_serialization_holds_back_the_first_grant() {
     assert_eq!(serializer.set_loose(0), Some(Release(a)));
 }
 
+#[test]
+fn an_overrun_run_lets_the_next_in_and_ends_like_any_other() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, None);
+    assert_eq!(serializer.awaited(), None, "nobody waits");
+    let on_b = serializer.place(b, false, None);
+    assert_eq!(serializer.awaited(), Some(on_a.run));
+    assert_eq!(serializer.overrun(), Some(Release(b)));
+    let next_a = serializer.place(a, false, None);
+    assert_eq!(next_a.gate, Gate::Wait, "behind its own overrun run");
+    assert_eq!(serializer.retired(b, on_b.run), None, "A's next run waits for A's first");
+    assert_eq!(serializer.retired(a, on_a.run), Some(Release(a)));
+    assert_eq!(serializer.retired(a, next_a.run), None);
+    assert!(serializer.is_idle());
+}
+
 /// A queue of the model below: what it has emitted, in order.
 #[derive(Default)]
 struct ModelQueue {

@@ -224,3 +224,26 @@ fn a_queue_that_does_not_come_to_its_mark_does_not_hang_the_others() {
     engine.drain(id, LIMIT).unwrap();
     assert_eq!(service.retired(), 1);
 }
+
+// Kernels that spin on each other across queues cannot run one at a time: the watchdog lets both run.
+#[test]
+fn a_kernel_that_waits_for_another_queues_kernel_does_not_hang() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    engine.set_watchdog(Duration::from_millis(50));
+    let (a, b) = (FakeQueue::new(&engine, &device, AGENT), FakeQueue::new(&engine, &device, AGENT));
+    let service = FakeService::new(|_| Plan::Count);
+    let id = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
+    a.submit(&[kernel(1, 0)]);
+    b.submit(&[kernel(2, 0)]);
+    // Kernel 1 does not end before kernel 2 has run.
+    let started = std::time::Instant::now();
+    while b.run() == 0 {
+        assert!(started.elapsed() < LIMIT, "the queues are stuck");
+        std::thread::yield_now();
+    }
+    assert!(started.elapsed() >= Duration::from_millis(50));
+    run_all(&[&a, &b]);
+    engine.drain(id, LIMIT).unwrap();
+    assert_eq!(service.retired(), 2);
+}
