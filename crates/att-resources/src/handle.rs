@@ -226,6 +226,15 @@ impl Lease {
         let context = self.context;
         self.owner.ask(|reply| Message::Unhook { context, reply })
     }
+
+    /// As [`unhook`](Self::unhook), and waits no longer than `timeout`, even where the owner's patience is longer.
+    ///
+    /// # Errors
+    /// [`Error::Core`] when time ran out, else as there.
+    pub fn unhook_within(&self, timeout: Duration) -> Result<(), Error> {
+        let context = self.context;
+        self.owner.address()?.ask_within(|reply| Message::Unhook { context, reply }, timeout)?
+    }
 }
 
 impl Drop for Lease {

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use wavescope_aql_profile::{AgentShape, Memory, PacketPrograms, TraceConfig, TraceParameter};
-use wavescope_core::actor::{ActorThread, spawn};
-use wavescope_core::sync::Places;
+use wavescope_core::actor::{ActorThread, Address, spawn};
+use wavescope_core::sync::{Deadline, Places};
 use wavescope_core::{AgentId, Claim, ClaimTable, ContextId, GrantReturns, RecordSink, TraceChunk};
 
 use super::lane::Lane;
@@ -49,7 +49,9 @@ pub(super) struct Crew {
     pub(super) tally: Arc<Tally>,
     claims: Arc<ClaimTable>,
     wanted: Vec<(AgentId, Claim)>,
-    worker: ActorThread<Job>,
+    worker: Address<Job>,
+    /// `None` only while it is dropped.
+    thread: Option<ActorThread<Job>>,
 }
 
 impl Crew {
@@ -68,8 +70,9 @@ impl Crew {
         let tally = Arc::new(Tally::default());
         let worker = Worker::new(context, Arc::clone(&lanes), delivery, Arc::clone(&tally));
         let notices = lanes.iter().map(Lane::capacity).sum();
-        let worker = spawn(worker, Places { requests: REQUEST_PLACES, notices })?;
-        Ok(Self { context, lanes, programs, tally, claims, wanted, worker })
+        let thread = spawn(worker, Places { requests: REQUEST_PLACES, notices })?;
+        let worker = thread.address().clone();
+        Ok(Self { context, lanes, programs, tally, claims, wanted, worker, thread: Some(thread) })
     }
 
     /// Claims every agent, takes the leases and makes the instances, the first time. Everything or nothing.
@@ -85,13 +88,13 @@ impl Crew {
     }
 
     fn take_agent(&self, place: usize, lane: &Lane, grants: Option<&Arc<GrantReturns>>) -> Result<(), Error> {
-        let worker = self.worker.address().clone();
+        let worker = self.worker.clone();
         let face = Arc::new(Face { worker, grants: grants.cloned(), owner: OnceLock::new() });
         if let Some(installed) = lane.prepare(self.context, face.clone())? {
             if let Some(owner) = lane.address() {
                 let _ = face.owner.set(owner); // it is the first
             }
-            self.worker.address().send(Job::Install { place, installed })?;
+            self.worker.send(Job::Install { place, installed })?;
         }
         lane.lease().map_or(Ok(()), |lease| lease.claim())
     }
@@ -117,29 +120,26 @@ impl Crew {
     }
 
     /// Waits until everything that was copied is delivered; not on the worker's own thread, in a callback.
-    pub(super) fn flush(&self) -> Result<(), Error> {
-        if self.worker.is_current() {
+    pub(super) fn flush(&self, deadline: Deadline) -> Result<(), Error> {
+        if self.thread.as_ref().is_some_and(ActorThread::is_current) {
             return Ok(());
         }
-        Ok(self.worker.address().ask(Job::Flush).wait()?)
+        Ok(self.worker.ask_within(Job::Flush, deadline.left())?)
     }
 
     /// The longest that one of the agents may take.
     pub(super) fn patience(&self) -> Duration {
-        let leases = self.lanes.iter().filter_map(Lane::lease);
-        leases.map(|lease| lease.owner().limits().patience).max().unwrap_or_default()
+        self.lanes.iter().map(Lane::patience).max().unwrap_or_default()
     }
 }
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        // What was lost is known when everything before is handled.
-        if self.flush().is_err() || !self.tally.is_hung() {
-            return;
-        }
-        tracing::error!(context = %self.context, "the GPU may still use packets of this context: kept for good");
-        self.lanes.iter().for_each(Lane::leak);
-        let _ = self.worker.address().send(Job::Leak);
+        let Err(error) = self.flush(Deadline::after(self.patience())) else { return };
+        tracing::error!(context = %self.context, %error, "a client does not take its chunks");
+        // Joining would wait for that client. The worker delivers the rest if it ever goes on, and ends then.
+        self.worker.close();
+        std::mem::forget(self.thread.take());
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use wavescope_aql_profile::PacketPrograms;
 use wavescope_core::actor::Pending;
-use wavescope_core::sync::Mutex;
+use wavescope_core::sync::{Deadline, Mutex};
 use wavescope_core::{ClaimTable, ContextId, LoadedCodeObject};
 
 use super::crew::{Crew, Delivery, TracedAgent};
@@ -119,7 +119,7 @@ impl DeviceTrace {
         }
         self.crew.release_claims();
         self.crew.lanes.iter().for_each(Lane::settled);
-        let flushed = self.crew.flush();
+        let flushed = self.crew.flush(Deadline::after(self.crew.patience()));
         *self.phase.lock() = Phase::Stopped;
         stopped.and(flushed)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wavescope_aql_profile::PacketPrograms;
-use wavescope_core::sync::Mutex;
+use wavescope_core::sync::{Deadline, Mutex};
 use wavescope_core::{
     ClaimTable, CodeObjectId, ContextId, Dispatch, GrantReturns, Interception, LoadedCodeObject, Service,
     Subscription, SubscriptionId,
@@ -133,15 +133,17 @@ impl DispatchTrace {
     ///
     /// # Errors
     /// [`Error::Interception`] or [`Error::DrainTimedOut`] if dispatches did not end within `timeout`. The service
-    /// asks no more but keeps everything; call it again.
+    /// asks no more but keeps everything; call it again. [`Error::Core`] if the client did not take all chunks within
+    /// it: they are delivered later.
     pub fn stop(&self, timeout: Duration) -> Result<(), Error> {
         let Phase::Active(id) = *self.phase.lock() else { return Ok(()) };
         if !self.enter(|phase| phase == Phase::Active(id)) {
             return Ok(());
         }
-        let result = self.leave(id, timeout);
+        let deadline = Deadline::after(timeout);
+        let result = self.leave(id, deadline);
         *self.phase.lock() = if result.is_ok() { Phase::Stopped } else { Phase::Active(id) };
-        result
+        result.and_then(|()| self.crew.flush(deadline))
     }
 
     /// Traces name this code object from the next dispatch on. Call it before its kernels can be dispatched.
@@ -183,22 +185,22 @@ impl DispatchTrace {
     }
 
     /// The order matters: quiesce, drain, unhook, and only then the hook falls silent for good.
-    fn leave(&self, id: SubscriptionId, timeout: Duration) -> Result<(), Error> {
+    fn leave(&self, id: SubscriptionId, deadline: Deadline) -> Result<(), Error> {
         self.interception.quiesce(id)?;
-        self.interception.drain(id, timeout)?;
+        self.interception.drain(id, deadline.left())?;
         for lane in self.crew.lanes.iter() {
             let (Some(address), Some(lease)) = (lane.address(), lane.lease()) else { continue };
             let queues = lane.take_queues();
             for &queue in &queues {
                 address.send(Message::Drained { context: self.crew.context, queue })?;
             }
-            lease.unhook().inspect_err(|_| lane.restore_queues(queues))?;
+            lease.unhook_within(deadline.left()).inspect_err(|_| lane.restore_queues(queues))?;
         }
         self.interception.unsubscribe(id)?;
         self.grants.unsubscribed();
         self.crew.release_claims();
         self.crew.lanes.iter().for_each(Lane::settled);
-        self.crew.flush()
+        Ok(())
     }
 
     /// After a stop that failed, for good: nobody is asked any more, and what retires later is published to a

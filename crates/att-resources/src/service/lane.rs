@@ -1,6 +1,7 @@
 //! One agent of a service: its program instance's packets and what of it is in flight.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use wavescope_aql_profile::{
     AgentShape, CodeObjectMarker, MarkerInstance, Memory, PacketPrograms, QueueCommand, QueuePacket,
@@ -135,6 +136,11 @@ impl Lane {
         state.live = Some(live);
         state.enable = Some(enable);
         Ok(Some(Installed { instance, memory: slots }))
+    }
+
+    /// How long the agent may take.
+    pub(super) fn patience(&self) -> Duration {
+        self.owner.limits().patience
     }
 
     pub(super) fn lease(&self) -> Option<Arc<Lease>> {

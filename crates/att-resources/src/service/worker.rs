@@ -24,8 +24,6 @@ pub(super) enum Job {
     Ended { trace: TraceId, outcome: Result<(), LossReason> },
     /// Answered when everything before was delivered.
     Flush(Reply<()>),
-    /// Packets in flight may still use the instances: keep them for good.
-    Leak,
 }
 
 /// The copy worker of one service.
@@ -180,12 +178,21 @@ impl Actor for Worker {
             }
             Job::Ended { trace, outcome } => self.ended(trace, outcome),
             Job::Flush(reply) => reply.send(()),
-            Job::Leak => {
-                let instances = std::mem::take(&mut self.instances);
-                instances.iter().flatten().for_each(|installed| installed.memory.give_up_lease());
-                std::mem::forget(instances);
-            }
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl Drop for Worker {
+    /// Everything before was handled, so what was lost is known.
+    fn drop(&mut self) {
+        if !self.tally.is_hung() {
+            return;
+        }
+        tracing::error!(context = %self.context, "the GPU may still use packets of this context: kept for good");
+        self.lanes.iter().for_each(Lane::leak);
+        let instances = std::mem::take(&mut self.instances);
+        instances.iter().flatten().for_each(|installed| installed.memory.give_up_lease());
+        std::mem::forget(instances);
     }
 }

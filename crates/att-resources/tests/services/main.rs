@@ -545,3 +545,43 @@ fn dispatch_that_outlives_its_dropped_service_frees_the_agent() {
         world.stage.wait_for(Call::ReturnGrant(launched.token()));
     }
 }
+
+/// A service whose client does not read; `dispatches` of two engines have retired, and their first chunk fills the
+/// stream.
+fn stalled(world: &World, dispatches: usize) -> Tracing {
+    let (sink, chunks) = record_stream(1, Overflow::Block);
+    let (arena, config) = (Arc::<Arena>::default(), config(0b11, 16 * MIB));
+    let decide = Arc::new(|_: &Dispatch| Decision::StartAndStop { user_data: 0 });
+    let setup = world.setup(1, config.clone(), &arena, decide, Delivery::Stream(sink));
+    let tracing = Tracing { service: DispatchTrace::new(setup).unwrap(), chunks, arena, config };
+    tracing.service.start().unwrap();
+    for dispatch in 0..dispatches {
+        let launched = world.stage.launch(AGENT, 1);
+        world.run(&tracing, &launched, &[writes(0, 1, 1), writes(1, 1, 1)]);
+        if dispatch == 0 {
+            world.stage.wait_for(Call::ReturnGrant(launched.token()));
+        }
+    }
+    tracing
+}
+
+#[test]
+fn stop_waits_for_an_idle_client_no_longer_than_it_may() {
+    for dispatches in 1..3 {
+        let world = World::new();
+        // With two the second is not even copied, so the owner does not let the context go.
+        let tracing = stalled(&world, dispatches);
+        assert!(matches!(tracing.service.stop(Duration::from_millis(50)), Err(Error::Core(_))));
+        let all: Vec<_> = tracing.chunks.iter().take(2 * dispatches).collect();
+        tracing.service.stop(LONG).unwrap();
+        assert_eq!((all.len(), tracing.service.summary().delivered), (2 * dispatches, dispatches as u64));
+    }
+}
+
+#[test]
+fn dropping_a_service_does_not_wait_for_an_idle_client_for_ever() {
+    let world = World::with_limits(Limits { patience: Duration::from_millis(50), traces: 16 });
+    let Tracing { service, chunks, .. } = stalled(&world, 1);
+    drop(service);
+    assert_eq!(chunks.iter().count(), 2, "delivered when the client reads after all");
+}
