@@ -38,12 +38,14 @@ pub(crate) struct Stream {
     /// Cycle up to which the tokens have told time.
     cycle: u64,
     token_mask: u32,
+    /// Which INST tokens SQ_THREAD_TRACE_TOKEN_MASK2 lets through, by the number of their kind.
+    inst_mask: u32,
 }
 
 impl Stream {
     /// Begins a stream at `cycle`: a time reset and the absolute clock.
-    pub(crate) fn begin(cycle: u64, token_mask: u32, out: &mut BitWriter) -> Self {
-        let stream = Self { cycle: cycle / CLOCKS * CLOCKS, token_mask };
+    pub(crate) fn begin(cycle: u64, token_mask: u32, inst_mask: u32, out: &mut BitWriter) -> Self {
+        let stream = Self { cycle: cycle / CLOCKS * CLOCKS, token_mask, inst_mask };
         stream.reset(out);
         stream
     }
@@ -52,6 +54,9 @@ impl Stream {
     pub(crate) fn event(&mut self, cycle: u64, event: &Event, out: &mut BitWriter) {
         let Some((token, bit)) = token(event) else { return };
         if self.token_mask >> bit & 1 == 0 {
+            return;
+        }
+        if matches!(token, Token::Inst { code, .. } if self.inst_mask >> code & 1 == 0) {
             return;
         }
         let steps = self.advance(cycle, out);

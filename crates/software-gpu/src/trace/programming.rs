@@ -44,6 +44,8 @@ fn effect_gfx9(name: Name, value: u32) -> Effect {
 
 fn effect_rdna(unit: &Unit, name: Name, value: u32) -> Effect {
     match name {
+        // gfx12 has no reset of its own: software puts the pointer back.
+        Name::SqThreadTraceWptr => Effect::Clear,
         Name::SqThreadTraceCtrl if value & 3 == 1 && unit.is_on() => Effect::None,
         Name::SqThreadTraceCtrl if value & 3 == 1 => Effect::Start,
         Name::SqThreadTraceCtrl => Effect::Stop,
@@ -79,7 +81,10 @@ pub(crate) fn buffer(generation: Generation, unit: &Unit) -> Buffer {
 pub(crate) fn stream(generation: Generation, unit: &Unit, cycle: u64, out: &mut BitWriter) -> Stream {
     let tokens = unit.register(Name::SqThreadTraceTokenMask);
     let layout = match generation {
-        Generation::Gfx9 => return Stream::Gfx9(gfx9_stream::Stream::begin(cycle, tokens, out)),
+        Generation::Gfx9 => {
+            let instructions = unit.register(Name::SqThreadTraceTokenMask2);
+            return Stream::Gfx9(gfx9_stream::Stream::begin(cycle, tokens, instructions, out));
+        }
         Generation::Gfx10 => Layout::Gfx10,
         Generation::Gfx11 => Layout::Gfx11,
         Generation::Gfx12 => Layout::Gfx12,

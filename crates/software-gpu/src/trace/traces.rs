@@ -149,8 +149,8 @@ impl Traces {
         if unit.is_on() {
             return;
         }
-        // gfx9 resets the buffer by a bit of its own; later chips begin at its start each time.
-        if self.generation != Generation::Gfx9 {
+        // gfx9 resets the buffer by a bit of its own, gfx12 by its pointer; the others begin at its start each time.
+        if matches!(self.generation, Generation::Gfx10 | Generation::Gfx11) {
             unit.clear();
         }
         let mut buffer = programming::buffer(self.generation, unit);

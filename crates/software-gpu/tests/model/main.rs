@@ -13,4 +13,6 @@ mod recorded;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod trace_mutations;
+#[cfg(test)]
 mod traces;

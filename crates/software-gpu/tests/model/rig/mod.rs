@@ -23,10 +23,24 @@ pub(crate) struct Arena {
 
 impl Arena {
     fn new(size: usize) -> Self {
+        Self::near(0, size)
+    }
+
+    /// At this address if nothing else is there, so that addresses are the same from run to run.
+    pub(crate) fn near(address: usize, size: usize) -> Self {
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing that exists.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), size, access, flags | libc::MAP_NORESERVE, -1, 0) };
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice, which may follow the hint where
+        // nothing is mapped, touches nothing that exists.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::without_provenance_mut(address),
+                size,
+                access,
+                flags | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
         assert_ne!(base, libc::MAP_FAILED);
         Self { base: base.expose_provenance() as u64, size, used: AtomicUsize::new(0) }
     }
@@ -179,14 +193,20 @@ impl Rig {
         Self::with(config, DeviceOptions::default(), Clock::Real(ClockHost::new()), 16 << 30)
     }
 
-    pub(crate) fn with(
-        config: DeviceConfig,
-        mut options: DeviceOptions,
-        clock: Clock,
-        memory: usize,
-    ) -> Self {
+    pub(crate) fn with(config: DeviceConfig, options: DeviceOptions, clock: Clock, memory: usize) -> Self {
+        Self::on(config, options, clock, Arena::new(memory))
+    }
+
+    /// The same with its memory at this address, where nothing else may be.
+    pub(crate) fn at(config: DeviceConfig, address: u64) -> Self {
+        let arena = Arena::near(address as usize, 16 << 30);
+        assert_eq!(arena.base, address, "something else is there");
+        Self::on(config, DeviceOptions::default(), virtual_clock(), arena)
+    }
+
+    fn on(config: DeviceConfig, mut options: DeviceOptions, clock: Clock, arena: Arena) -> Self {
         let host = Arc::new(TestHost {
-            arena: Arena::new(memory),
+            arena,
             clock,
             events: Mutex::default(),
             errors: Mutex::default(),

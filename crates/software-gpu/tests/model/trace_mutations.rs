@@ -1,0 +1,198 @@
+//! Each packet of a trace program matters, or stands on a list with its reason.
+
+use std::time::Duration;
+
+use wavescope_core::AqlPacket;
+use wavescope_pm4::{Decoder, Generation, GrbmGfxIndex, Packet, RegisterMap, RegisterName};
+
+use crate::rig::stream::{Loaded, Recorded};
+use crate::rig::{Rig, commands, dispatch, within_time};
+
+/// A packet of one dword that does nothing.
+const NOP: u32 = 0x8000_0000;
+/// What memory holds before anything is written.
+const UNWRITTEN: u32 = 0xA5A5_A5A5;
+/// Dwords of an engine's part of the data buffer that are looked at.
+const LOOKED_AT: u64 = 16384;
+
+/// Far longer than a run takes.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a program came to.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    /// The control buffer, and the beginnings of the engines' parts of the data buffer.
+    Traced(Vec<u32>, Vec<Vec<u32>>),
+    /// The queue stopped.
+    Stopped,
+    /// It waits for something that does not come.
+    Waits,
+}
+
+/// v_add_f32; s_nop; s_endpgm.
+fn code(generation: Generation) -> [u32; 3] {
+    match generation {
+        Generation::Gfx9 | Generation::Gfx10 => [0x0200_0300, 0xBF80_0000, 0xBF81_0000],
+        Generation::Gfx11 | Generation::Gfx12 => [0x0600_0300, 0xBF80_0000, 0xBFB0_0000],
+    }
+}
+
+/// Addresses of the engines' parts: equal ones for the engines of the mask, a page for each other one, as the public
+/// builder lays them out.
+fn parts(recorded: &Recorded, data: u64, size: u64) -> Vec<u64> {
+    let enabled =
+        |engine: u64| crate::rig::stream::array(&recorded.json["enabled_se"]).contains(&engine.into());
+    let count = (0..64).filter(|&engine| enabled(engine)).count() as u64;
+    let step = (size - (64 - count) * 4096) / count / 4096 * 4096;
+    let mut next = data;
+    let engines = u64::from(recorded.config().shader_engines());
+    let place = |engine| {
+        let place = next;
+        next += if enabled(engine) { step } else { 4096 };
+        place
+    };
+    (0..engines).map(place).collect()
+}
+
+/// Addresses appear in traces: memory lies at a place of each target's own, so that two runs give the same.
+fn home(recorded: &Recorded) -> u64 {
+    0x3000_0000_0000 + ((recorded.config().target as u64) << 36)
+}
+
+/// A command buffer that leaves the first engine selected, as others leave the index anywhere.
+fn narrow_index(rig: &Rig) -> AqlPacket {
+    let address = rig.arena().allocate(64);
+    // SET_UCONFIG_REG of GRBM_GFX_INDEX: engine 1, all arrays and instances.
+    rig.arena().store_dwords(address, &[0xC001_7900, 0x200, 0x6001_0000]);
+    commands(address, 3, 0)
+}
+
+/// Two traces of two kernels each, so that what the first leaves behind shows in the second.
+fn run(recorded: &Recorded, change: impl Fn(&Rig, &Loaded)) -> Outcome {
+    let rig = Rig::at(recorded.config(), home(recorded));
+    let loaded = recorded.load(&rig);
+    let parts = parts(recorded, loaded.bases[1], loaded.sizes[1]);
+    let control = loaded.sizes[0] / 4;
+    (0..control).for_each(|dword| rig.arena().store_u32(loaded.bases[0] + 4 * dword, UNWRITTEN));
+    for part in &parts {
+        (0..LOOKED_AT / 4).for_each(|dword| rig.arena().store_u32(part + 4 * dword, UNWRITTEN));
+    }
+    change(&rig, &loaded);
+    let kernel = rig.kernel(3);
+    rig.arena().store_dwords(kernel + 0x100, &code(recorded.config().target.generation()));
+    let mut queue = rig.queue(64);
+    let launch = |waves: u32| dispatch(kernel, [waves * 64, 1, 1], [128, 1, 1], 0);
+    for waves in [1400, 900] {
+        let signal = rig.signal(1);
+        queue.submit(&[narrow_index(&rig), launch(6), loaded.packet("start", 0), launch(waves), launch(8)]);
+        queue.submit(&[narrow_index(&rig), loaded.packet("stop", signal)]);
+        let stopped = || !rig.host.errors.lock().unwrap().is_empty();
+        let done = || stopped() || rig.value(signal) == 0;
+        if !within_time(PATIENCE, done) {
+            return Outcome::Waits;
+        }
+        if stopped() {
+            return Outcome::Stopped;
+        }
+    }
+    let data = parts.iter().map(|&part| rig.arena().dwords(part, LOOKED_AT / 4)).collect();
+    Outcome::Traced(rig.arena().dwords(loaded.bases[0], control), data)
+}
+
+/// Why leaving a packet out may change nothing, where one engine is traced: the first.
+fn excuse(map: &RegisterMap, packet: &Packet<'_>) -> Option<&'static str> {
+    match packet {
+        Packet::EventWrite(_) => Some("orders work that is in order already"),
+        Packet::AcquireMem(_) => Some("orders memory that is coherent already"),
+        Packet::WaitRegMem(_) => Some("waits for what the model has done by then"),
+        Packet::PredExec(pred) if pred.xcc_mask() == 1 => Some("keeps other XCCs out, which trace nothing"),
+        Packet::CopyData(copy) => register_excuse(map.fixed(copy.destination as u32)?, copy.source as u32),
+        Packet::SetRegs(set) => match map.fixed(set.register())? {
+            RegisterName::GrbmGfxIndex => index_excuse(GrbmGfxIndex::decode(map.generation(), set.values[0])),
+            name => register_excuse(name, set.values[0]),
+        },
+        _ => None,
+    }
+}
+
+fn index_excuse(index: GrbmGfxIndex) -> Option<&'static str> {
+    match index.se {
+        None => Some("what follows concerns the traced engine only, which is still selected"),
+        Some(0) => Some("copy 0 is what a broadcast index shows"),
+        // Not in the mask.
+        Some(_) => Some("reads an engine that traces nothing, as the one before"),
+    }
+}
+
+fn register_excuse(name: RegisterName, value: u32) -> Option<&'static str> {
+    match (name, value) {
+        (RegisterName::SqThreadTraceStatus, 0) => Some("clears what is clear"),
+        (RegisterName::SqThreadTraceMode, 0x0204_0000) => Some("turns off what is off"),
+        (RegisterName::SqThreadTraceHiwater, _) => Some("says when to stall, which the model never does"),
+        (RegisterName::SqThreadTraceCtrl, 0x8000_0000) => Some("start and stop both reset the buffer"),
+        (RegisterName::SqThreadTraceSize, 0) => Some("the next start gives the size anew"),
+        (RegisterName::ComputeThreadTraceEnable, 0) => {
+            Some("nothing runs between it and the end of the trace")
+        }
+        (RegisterName::SpiSqgEventCtl, _) => Some("lets events through that the model always reports"),
+        (RegisterName::SqThreadTraceWptr, 0) => Some("the pointer of an engine that traces nothing stays 0"),
+        _ => None,
+    }
+}
+
+fn mutate(recorded: &Recorded, buffer: &str, expected: &Outcome) -> (usize, usize) {
+    let rig = Rig::new(recorded.config());
+    let dwords = recorded.load(&rig).buffer(buffer).dwords.clone();
+    let map = RegisterMap::new(recorded.config().target, recorded.config().bases);
+    let (mut seen, mut all) = (0, 0);
+    for located in Decoder::new(&dwords).map(Result::unwrap) {
+        let length = 2 + (located.header >> 16 & 0x3FFF) as usize;
+        let mutant = run(recorded, |rig, loaded| {
+            let address = loaded.buffer(buffer).address + 4 * located.offset as u64;
+            rig.arena().store_dwords(address, &vec![NOP; length]);
+        });
+        let silent = mutant == *expected;
+        assert!(
+            !silent || excuse(&map, &located.packet).is_some(),
+            "{}: {buffer}, dword {}: leaving out {:?} changes nothing",
+            recorded.name,
+            located.offset,
+            located.packet
+        );
+        seen += usize::from(!silent);
+        all += 1;
+    }
+    (seen, all)
+}
+
+fn check(target: &str) {
+    let recorded = Recorded::own(target, "att-se-mask-1.json");
+    let expected = run(&recorded, |_, _| {});
+    assert!(matches!(expected, Outcome::Traced(..)));
+    assert!(expected == run(&recorded, |_, _| {}), "two runs differ");
+    for buffer in ["start", "stop"] {
+        let (seen, all) = mutate(&recorded, buffer, &expected);
+        println!("{target} {buffer}: {seen} of {all} packets matter");
+        assert!(seen * 3 > all, "{target} {buffer}: {seen} of {all}");
+    }
+}
+
+#[test]
+fn every_packet_matters_on_gfx90a() {
+    check("gfx90a");
+}
+
+#[test]
+fn every_packet_matters_on_gfx942() {
+    check("gfx942");
+}
+
+#[test]
+fn every_packet_matters_on_gfx1100() {
+    check("gfx1100");
+}
+
+#[test]
+fn every_packet_matters_on_gfx1201() {
+    check("gfx1201");
+}
