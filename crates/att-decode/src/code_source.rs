@@ -31,6 +31,8 @@ pub struct CodeObjects {
     by_id: HashMap<u64, usize>,
     /// How many loads the stream announced at an address.
     loads: HashMap<u64, usize>,
+    /// Target of files that do not say it.
+    assumed: Option<Target>,
 }
 
 /// The code of one object.
@@ -51,6 +53,13 @@ impl CodeObjects {
         CodeObjects::default()
     }
 
+    /// Takes files that do not say their target for ones of this target. Generated code objects may leave it out.
+    #[must_use]
+    pub fn assuming(mut self, target: Target) -> Self {
+        self.assumed = Some(target);
+        self
+    }
+
     /// Adds an ELF file, with or without program or section headers.
     ///
     /// # Errors
@@ -59,7 +68,7 @@ impl CodeObjects {
     pub fn add(&mut self, elf: &[u8], address: Option<u64>, id: Option<u64>) -> Result<(), IsaError> {
         let object = CodeObject::parse(elf)?;
         let target = match object.target() {
-            Err(IsaError::UnknownMachine { machine: 0 }) => None,
+            Err(IsaError::UnknownMachine { machine: 0 }) => self.assumed,
             target => Some(target?),
         };
         // Behind the code of a section lies padding that would read as instructions.
