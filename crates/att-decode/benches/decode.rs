@@ -135,8 +135,6 @@ fn side_by_side(criterion: &mut Criterion, inputs: &[Input]) {
 }
 
 mod group {
-    #![expect(missing_docs, reason = "the macro makes a public function")]
-
     criterion::criterion_group!(decode, super::benches);
 }
 criterion_main!(group::decode);
