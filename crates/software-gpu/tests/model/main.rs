@@ -16,3 +16,5 @@ mod rig;
 mod trace_mutations;
 #[cfg(test)]
 mod traces;
+#[cfg(test)]
+mod walks;
