@@ -19,6 +19,8 @@
 //! assert_eq!(FaultPlan::parse(r#"[{"harvest": {"xcc": 0, "se": 1, "sa": 0, "cu": 3}}]"#)?, plan);
 //! # Ok::<(), wavescope_software_gpu::Error>(())
 //! ```
+#![doc = "\n"]
+#![doc = include_str!("counters/modelled.md")]
 
 mod config;
 mod counters;

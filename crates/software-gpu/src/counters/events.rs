@@ -4,6 +4,7 @@
 //! and MI200 performance counters (rocm.docs.amd.com); RDNA names carry the same meanings.
 
 use super::instructions::{self, Kind};
+use super::requests::{self, Request};
 use wavescope_pm4::{Block, BlockId, Generation, Target};
 
 /// A modelled quantity.
@@ -35,6 +36,8 @@ pub(crate) enum Quantity {
     SpiGroups,
     /// Cycles with a compute wave launched by the engine resident.
     SpiBusyCycles,
+    /// Memory requests of a compute unit.
+    Requests(Request),
     /// Instructions of a kind.
     Instructions(Kind),
     /// Waves resident: a level, useful only under an accumulate event.
@@ -46,6 +49,7 @@ pub(crate) fn quantity(target: Target, block: &Block, event: u32) -> Option<Quan
     match (block.id, block.name) {
         (BlockId::GRBM, _) => grbm(event),
         (BlockId::SQ | BlockId::SQ_CS, _) => sq(target, event),
+        (_, "TA") => requests::request(target, event).map(Quantity::Requests),
         (_, "SPI") if target.generation() == Generation::Gfx9 => spi_gfx9(event),
         _ => None,
     }

@@ -6,6 +6,7 @@
 mod events;
 mod instructions;
 mod monitor;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod totals;

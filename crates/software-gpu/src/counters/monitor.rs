@@ -101,7 +101,8 @@ impl Monitor {
         };
         // gfx10 and later have no such clock switch among the registers that are written.
         let clocked = generation != Generation::Gfx9;
-        let totals = XccTotals::new(engines, sequencers);
+        let largest = (0..chip.xccs()).map(|xcc| chip.units_of_xcc(xcc).len()).max().unwrap_or(0);
+        let totals = XccTotals::new(engines, sequencers, largest);
         let perfmon = Perfmon { counting: false, clocked, live: totals.clone(), sampled: totals };
         let xccs = chip.xccs();
         let busy = BusyUntil {
@@ -283,14 +284,15 @@ impl Monitor {
         let busy = extend(&mut self.busy.engines[xcc][se], from, end);
         let share = Share { cycles: end - from, busy, on_place };
         pending.add_to(&mut live.engines[se], &share);
+        let walk = self.walks.get(wave.walk);
+        let executed = walk.map(|walk| walk.counts_between(from - wave.start, end - wave.start));
+        let executed = executed.unwrap_or_default();
+        live.units[usize::from(wave.place) - chip.units_of_xcc(xcc).start].add(&executed);
         if gates.open(position) {
             let busy = extend(&mut self.busy.sequencers[xcc][sequencer], from, end);
             pending.add_to(&mut live.sequencers[sequencer], &Share { busy, ..share });
             live.levels[sequencer] += u64::from(wave.end > now);
-            if let Some(walk) = self.walks.get(wave.walk) {
-                let executed = walk.counts_between(from - wave.start, end - wave.start);
-                *live.sequencers[sequencer].executed.of_size(wave.size) += executed;
-            }
+            *live.sequencers[sequencer].executed.of_size(wave.size) += executed;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Totals against hand-computed intervals.
 
+use wavescope_pm4::Target;
+
 use super::*;
 use crate::DeviceConfig;
 use crate::place::{Chip, Wave};
@@ -99,6 +101,37 @@ fn levels_show_the_resident_waves() {
     for (now, resident) in [(50, 0), (150, 2), (250, 1), (350, 0)] {
         bench.sync(now);
         bench.monitor.sample(0xFF);
-        assert_eq!(bench.monitor.sampled(0).value(Quantity::Level, 0, 0), resident, "at {now}");
+        assert_eq!(bench.monitor.sampled(0).value(Quantity::Level, 0, 0, None), resident, "at {now}");
     }
+}
+
+/// The table of the crate's documentation, made from what is modelled.
+fn modelled() -> String {
+    use std::fmt::Write;
+
+    let mut table = String::from("| target | block | event and what it counts |\n| --- | --- | --- |\n");
+    for target in Target::ALL {
+        for block in target.blocks() {
+            let events = (0..=block.select.event_mask.min(0x3FF)).filter_map(|event| {
+                let known = quantity(target, block, event).map(|quantity| format!("{event} {quantity:?}"));
+                let sum = accumulate(target, event).filter(|_| block.name == "SQ");
+                known.or_else(|| {
+                    sum.map(|cycles| format!("{event} sum of the level before, each {cycles} cycles"))
+                })
+            });
+            let events: Vec<String> = events.collect();
+            // SQ_CS is SQ again.
+            if !events.is_empty() && block.name != "SQ_CS" {
+                writeln!(table, "| {target:?} | {} | {} |", block.name, events.join(", ")).unwrap();
+            }
+        }
+    }
+    table
+}
+
+#[test]
+fn documentation_lists_what_is_modelled() {
+    let text = include_str!("modelled.md");
+    let found = modelled();
+    assert!(text.ends_with(&found), "the table should be:\n{found}");
 }

@@ -2,6 +2,7 @@
 
 use super::events::Quantity;
 use super::instructions::Executed;
+use super::requests::Requests;
 
 /// Totals of one sequencer: a shader engine's on gfx9 and gfx10, a WGP's on gfx11 and gfx12.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(crate) struct XccTotals {
     pub(crate) engines: Vec<Totals>,
     /// By sequencer.
     pub(crate) sequencers: Vec<Totals>,
+    /// By place of the XCC, from its first.
+    pub(crate) units: Vec<Requests>,
     /// Waves resident, by sequencer, at the last look.
     pub(crate) levels: Vec<u64>,
 }
@@ -48,10 +51,11 @@ impl Totals {
 }
 
 impl XccTotals {
-    pub(crate) fn new(engines: usize, sequencers: usize) -> Self {
+    pub(crate) fn new(engines: usize, sequencers: usize, units: usize) -> Self {
         Self {
             engines: vec![Totals::default(); engines],
             sequencers: vec![Totals::default(); sequencers],
+            units: vec![Requests::default(); units],
             levels: vec![0; sequencers],
             ..Self::default()
         }
@@ -61,11 +65,18 @@ impl XccTotals {
         (self.cycles, self.gui_active, self.spi_busy) = (0, 0, 0);
         self.engines.fill(Totals::default());
         self.sequencers.fill(Totals::default());
+        self.units.fill(Requests::default());
         self.levels.fill(0);
     }
 
-    /// A quantity of the XCC, of an engine or of a sequencer, whichever it belongs to.
-    pub(crate) fn value(&self, quantity: Quantity, engine: usize, sequencer: usize) -> u64 {
+    /// A quantity of the XCC, of an engine, of a sequencer or of a unit, whichever it belongs to.
+    pub(crate) fn value(
+        &self,
+        quantity: Quantity,
+        engine: usize,
+        sequencer: usize,
+        unit: Option<usize>,
+    ) -> u64 {
         let spi = self.engines.get(engine).copied().unwrap_or_default();
         let sq = self.sequencers.get(sequencer).copied().unwrap_or_default();
         match quantity {
@@ -85,6 +96,9 @@ impl XccTotals {
             Quantity::SpiWaves => spi.waves,
             Quantity::SpiGroups => spi.groups,
             Quantity::SpiBusyCycles => spi.busy_cycles,
+            Quantity::Requests(request) => {
+                unit.and_then(|unit| self.units.get(unit)).map_or(0, |unit| unit.count(request))
+            }
             Quantity::Instructions(kind) => sq.executed.count(kind),
             Quantity::Level => self.levels.get(sequencer).copied().unwrap_or_default(),
         }

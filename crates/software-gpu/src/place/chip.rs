@@ -56,6 +56,19 @@ impl Chip {
         &self.engines[xcc]
     }
 
+    /// Index range of an XCC's places.
+    pub(crate) fn units_of_xcc(&self, xcc: usize) -> std::ops::Range<usize> {
+        let engines = &self.engines[xcc];
+        let ends = engines.first().zip(engines.last());
+        ends.map_or(0..0, |(first, last)| first.start..last.end)
+    }
+
+    /// Index of the place at a position, counted from the first of its XCC.
+    pub(crate) fn unit_in_xcc(&self, position: Position) -> Option<usize> {
+        let range = self.units_of_xcc(usize::from(position.xcc));
+        self.positions[range].iter().position(|known| *known == position)
+    }
+
     pub(crate) fn xccs(&self) -> usize {
         self.engines.len()
     }

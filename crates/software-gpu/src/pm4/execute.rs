@@ -11,7 +11,7 @@ use super::role::{Counter, Half, Role, Roles};
 use crate::counters::{Gates, Monitor, accumulate, quantity};
 use crate::fault::FaultState;
 use crate::memory::{Memory, MemoryFault};
-use crate::place::Chip;
+use crate::place::{Chip, Position};
 use crate::trace::{Moment, Traces};
 use crate::{DeviceConfig, Truth, TruthSink};
 
@@ -303,7 +303,14 @@ impl Command<'_> {
             let summed = level == crate::counters::Quantity::Level;
             return summed.then(|| totals.sequencers.get(sequencer).map_or(0, |sq| sq.wave_cycles / step));
         }
-        Some(totals.value(quantity(target, counter.block, event)?, se, sequencer))
+        let quantity = quantity(target, counter.block, event)?;
+        // Of blocks that each compute unit has, the instance is the unit.
+        let unit = || {
+            let (sa, unit) = (index.sa.unwrap_or(0), index.instance.unwrap_or(0));
+            self.chip.unit_in_xcc(Position { xcc: xcc as u8, se: se as u8, sa, unit })
+        };
+        let unit = matches!(quantity, crate::counters::Quantity::Requests(_)).then(unit).flatten();
+        Some(totals.value(quantity, se, sequencer, unit))
     }
 
     /// The event that a counter's select register asks for; `None` where it counts nothing.

@@ -24,6 +24,10 @@ pub struct Counts {
     pub flat_write: u64,
     /// Part of the last two: those that reach LDS too (`flat_*`).
     pub flat_segment: u64,
+    /// Part of `vmem_write` without the flat ones: atomics.
+    pub buffer_atomic: u64,
+    /// Part of `flat_write`: atomics.
+    pub flat_atomic: u64,
     /// Local data share.
     pub lds: u64,
     /// Relative branches.
@@ -45,11 +49,13 @@ impl Counts {
     pub fn add(&mut self, step: &Step) {
         let work = &step.work;
         *self.field(work.unit, work.write) += 1;
+        let vector = matches!(work.unit, Unit::Vmem | Unit::Flat);
         match work.detail {
-            Detail::None => {}
+            Detail::None => self.buffer_atomic += u64::from(work.atomic && vector),
             Detail::Matrix => self.matrix += 1,
             Detail::FlatEncoding | Detail::FlatSegment => {
                 *(if work.write { &mut self.flat_write } else { &mut self.flat_read }) += 1;
+                self.flat_atomic += u64::from(work.atomic);
                 self.flat_segment += u64::from(work.detail == Detail::FlatSegment);
             }
         }
@@ -100,6 +106,8 @@ impl std::ops::AddAssign for Counts {
         self.flat_read += other.flat_read;
         self.flat_write += other.flat_write;
         self.flat_segment += other.flat_segment;
+        self.buffer_atomic += other.buffer_atomic;
+        self.flat_atomic += other.flat_atomic;
         self.lds += other.lds;
         self.branch += other.branch;
         self.taken += other.taken;

@@ -80,8 +80,10 @@ pub struct Work {
     pub code: u8,
     /// Cycles that it keeps its unit busy.
     pub cycles: u8,
-    /// Writes memory.
+    /// Writes memory, atomics too.
     pub write: bool,
+    /// Reads and writes memory in one.
+    pub atomic: bool,
     /// What counters tell apart.
     pub detail: Detail,
     /// What it waits for.
@@ -90,6 +92,6 @@ pub struct Work {
 
 impl Work {
     pub(super) const fn new(unit: Unit, code: u8, cycles: u8) -> Self {
-        Self { unit, code, cycles, write: false, detail: Detail::None, wait: Wait::NONE }
+        Self { unit, code, cycles, write: false, atomic: false, detail: Detail::None, wait: Wait::NONE }
     }
 }

@@ -31,7 +31,9 @@ pub(super) fn work(generation: Generation, instruction: Instruction, bytes: &[u8
         Unit::Immediate => wait::of(generation, instruction.mnemonic(), bytes),
         _ => Wait::NONE,
     };
-    Work { write: writes(unit, instruction.mnemonic()), detail, wait, ..Work::new(unit, code, cycles) }
+    let write = writes(unit, instruction.mnemonic());
+    let atomic = write && instruction.mnemonic().contains("atomic");
+    Work { write, atomic, detail, wait, ..Work::new(unit, code, cycles) }
 }
 
 fn unit(generation: Generation, instruction: Instruction) -> Unit {
