@@ -68,6 +68,38 @@ impl Wide {
     }
 }
 
+/// Bytes in which windows of a [`Block`] may begin.
+pub(crate) const BLOCK_BYTES: usize = 256;
+
+/// A stretch of data of fixed size. Loads from it need no check of their own, since every place in its first
+/// [`BLOCK_BYTES`] has nine bytes.
+pub(crate) type Block = [u8; BLOCK_BYTES + 16];
+
+/// Copies the data from `byte` on; what lies behind their end reads as zero. A copy on the stack is cheaper to load from
+/// than the data themselves.
+#[inline]
+pub(crate) fn fill(block: &mut Block, data: &[u8], byte: usize) {
+    let rest = data.get(byte..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(whole) => *block = *whole,
+        None => {
+            *block = [0; BLOCK_BYTES + 16];
+            block[..rest.len()].copy_from_slice(rest);
+        }
+    }
+}
+
+impl Wide {
+    /// Nine bytes of a block from the one on that bit `bit` is in. Bits count modulo the size of the block.
+    #[inline(always)]
+    pub(crate) fn in_block(block: &Block, bit: u64) -> Wide {
+        let byte = (bit >> 3) as usize % BLOCK_BYTES;
+        let mut low = [0; 8];
+        low.copy_from_slice(&block[byte..byte + 8]);
+        Wide { low: u64::from_le_bytes(low), ninth: block[byte + 8] }
+    }
+}
+
 /// The 64-bit window whose bit 0 is bit `bit` of the data, if nine bytes are left there.
 #[inline(always)]
 pub(crate) fn window(data: &[u8], bit: u64) -> Option<u64> {
@@ -107,6 +139,20 @@ mod tests {
             assert_eq!(window_padded(&data, at), expected, "bit {at}");
             if at + 72 <= data.len() as u64 * 8 {
                 assert_eq!(window(&data, at), Some(expected), "bit {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_give_the_windows_of_the_data() {
+        let data: Vec<u8> = (0..700u32).map(|i| (i * i >> 3) as u8).collect();
+        let mut block = [0; BLOCK_BYTES + 16];
+        for first in [0, 256, 500, 690, 800] {
+            fill(&mut block, &data, first);
+            for bit in 0..BLOCK_BYTES as u64 * 8 {
+                let shift = (bit & 7) as u32;
+                let expected = window_padded(&data, first as u64 * 8 + bit);
+                assert_eq!(Wide::in_block(&block, bit).window(shift), expected, "byte {first}, bit {bit}");
             }
         }
     }

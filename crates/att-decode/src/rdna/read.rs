@@ -5,16 +5,13 @@ use super::form::{Form, GFX10, GFX11, GFX12, GFX1250, generation};
 use super::order::Quiet;
 use super::realtime::{Storing, store};
 use super::state::{Delivered, RdnaDecoder};
-use crate::bits::{Wide, bits};
+use crate::bits::{BLOCK_BYTES, Block, Wide, bits, fill};
 use crate::generation::Generation;
 use crate::options::Recovery;
 use crate::program::{ComputeRegister, MARKER_REGISTER};
 use crate::session::Outside;
 use crate::token::timestamp::Timestamp;
 use crate::token::{Entry, RdnaCursor, TokenKind, WINDOW_BITS, late_delta, lookup, padding, table};
-
-/// Bytes that the fast loop leaves over, so that the tokens whose place near the end matters stay out of it.
-const LEFT_OVER: usize = 9;
 
 /// What the fast loop did with a token that is more than a step.
 enum Special {
@@ -73,21 +70,65 @@ impl Pending {
 
 /// Place and clock of the fast loop.
 struct At {
-    /// First bit of the data in the chunk.
+    /// Bit of the chunk at which the block begins.
     origin: u64,
-    /// Bit of the next token in the data.
+    /// Bit of the next token in the block.
     bit: u64,
-    /// Bit of the last token, or of the last unit of padding.
+    /// Bit of the last token, or of the last unit of padding; one of an earlier block wraps.
     last: u64,
     time: i64,
     quiet: Quiet,
     pending: Pending,
 }
 
+/// Bits in which the tokens of a block begin.
+const BLOCK_BITS: u64 = BLOCK_BYTES as u64 * 8;
+
 impl At {
-    fn of(cursor: &RdnaCursor, base: u64, quiet: Quiet) -> Self {
-        let bit = cursor.bit - base * 8;
-        At { origin: base * 8, bit, last: bit, time: cursor.time, quiet, pending: Pending::NONE }
+    fn of(cursor: &RdnaCursor, quiet: Quiet) -> Self {
+        let mut at = At {
+            origin: 0,
+            bit: cursor.bit,
+            last: cursor.bit,
+            time: cursor.time,
+            quiet,
+            pending: Pending::NONE,
+        };
+        at.next_block();
+        at
+    }
+
+    /// Begins a block at the byte of the next token.
+    fn next_block(&mut self) {
+        let done = self.bit & !7;
+        self.origin += done;
+        self.bit -= done;
+        self.last = self.last.wrapping_sub(done);
+    }
+
+    /// Bit of the next token in the chunk.
+    fn place(&self) -> u64 {
+        self.origin + self.bit
+    }
+
+    /// Bit of the last token in the chunk.
+    #[inline(always)]
+    fn last_place(&self) -> u64 {
+        self.origin.wrapping_add(self.last)
+    }
+
+    /// Remembers a quiet token (gfx10, gfx11).
+    #[inline(always)]
+    fn note_quiet(&mut self, kind: TokenKind) {
+        let mut time = self.time;
+        if kind == TokenKind::WaveReady {
+            // It takes the time before, and waits for nothing if that is earlier than what waits.
+            time = time.wrapping_sub(1);
+            if time < self.pending.time || time < self.quiet.time {
+                return;
+            }
+        }
+        self.quiet = Quiet { time, bit: self.last_place() };
     }
 
     /// Steps over a token.
@@ -127,8 +168,14 @@ impl At {
                     return Special::Misc;
                 }
                 if F < GFX12 {
-                    self.quiet = Quiet { time: self.time, bit: self.origin + self.last };
+                    self.note_quiet(TokenKind::Misc);
                 }
+                Special::Passed
+            }
+            TokenKind::MediumTime => {
+                self.last = self.bit;
+                self.bit += u64::from(entry.step);
+                self.time = self.time.wrapping_add(late_delta(generation, TokenKind::MediumTime, raw));
                 Special::Passed
             }
             _ => Special::Careful,
@@ -196,12 +243,42 @@ impl RdnaDecoder {
         base: u64,
         out: &mut Outside<'_>,
     ) {
-        let table = table(generation::<F>());
-        let data = data.get(..data.len().saturating_sub(LEFT_OVER)).unwrap_or_default();
-        let mut at = At::of(&self.cursor, base, self.quiet);
-        let start = at.bit;
+        let mut at = At::of(&self.cursor, self.quiet);
+        let start = at.place();
+        let origin = base * 8;
+        let end = origin + RdnaCursor::fast_end(data.len());
         let resyncs = out.recovery == Recovery::Resync;
-        while let Some(wide) = Wide::load(data, (at.bit >> 3) as usize) {
+        let mut block = [0; BLOCK_BYTES + 16];
+        while at.place() < end {
+            fill(&mut block, data, ((at.origin - origin) >> 3) as usize);
+            let limit = (end - at.origin).min(BLOCK_BITS);
+            if !self.run_block::<F, ONLY_OCCUPANCY>(&block, limit, resyncs, &mut at, out) {
+                break;
+            }
+            at.next_block();
+        }
+        self.hold_pending(&mut at);
+        if at.place() != start {
+            self.cursor.window_end = at.last_place() + WINDOW_BITS;
+        }
+        self.cursor.bit = at.place();
+        self.cursor.time = at.time;
+        self.quiet = at.quiet;
+    }
+
+    /// Takes the tokens that begin in the first `limit` bits of a block; false if one needs a careful step.
+    #[inline(always)]
+    fn run_block<const F: Form, const ONLY_OCCUPANCY: bool>(
+        &mut self,
+        block: &Block,
+        limit: u64,
+        resyncs: bool,
+        at: &mut At,
+        out: &mut Outside<'_>,
+    ) -> bool {
+        let table = table(generation::<F>());
+        while at.bit < limit {
+            let wide = Wide::in_block(block, at.bit);
             let shift = (at.bit & 7) as u32;
             let entry = lookup(table, wide.low(shift));
             let mut token = Delivered { kind: entry.kind, raw: 0, time: 0, bit: 0 };
@@ -209,7 +286,7 @@ impl RdnaDecoder {
                 token.raw = wide.window(shift);
                 match at.special::<F>(entry, token.raw, resyncs) {
                     Special::Passed => continue,
-                    Special::Careful => break,
+                    Special::Careful => return false,
                     Special::Misc => {}
                 }
             } else {
@@ -220,15 +297,15 @@ impl RdnaDecoder {
                     || entry.kind == TokenKind::Reg && !is_watched_register::<F>(token.raw);
                 if is_quiet {
                     if F < GFX12 && entry.kind != TokenKind::Time {
-                        at.quiet = Quiet { time: at.time, bit: at.origin + at.last };
+                        at.note_quiet(entry.kind);
                     }
                     continue;
                 }
             }
             token.time = at.time;
             if F < GFX12 {
-                token.bit = at.origin + at.last;
-                self.take_in_order::<F>(token, &mut at, out);
+                token.bit = at.last_place();
+                self.take_in_order::<F>(token, at, out);
                 continue;
             }
             match token.kind {
@@ -238,13 +315,7 @@ impl RdnaDecoder {
             }
             self.apply::<F>(token, false, out);
         }
-        self.hold_pending(&mut at);
-        if at.bit != start {
-            self.cursor.window_end = at.origin + at.last + WINDOW_BITS;
-        }
-        self.cursor.bit = at.origin + at.bit;
-        self.cursor.time = at.time;
-        self.quiet = at.quiet;
+        true
     }
 
     /// Takes a token on gfx10 and gfx11: those before it are due if their time is earlier.
