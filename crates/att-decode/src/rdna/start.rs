@@ -40,30 +40,27 @@ impl RdnaDecoder {
     ) {
         let layout = self.header.layout::<F>();
         let place = layout.start.get(raw);
-        let (me, pipe) = (layout.start_me.byte(raw), layout.start_pipe.byte(raw));
-        let mut tags = OccupancyTags::of_queue(me, pipe);
-        let mut workgroup = 0;
-        if is_ext_token && layout.has_extended_start && !EXT_LDS.flag(raw) {
-            workgroup = EXT_WORKGROUP.byte(raw);
-            tags = tags.extended(workgroup);
-        }
-        let mut start = Start { place, tags, me, pipe, workgroup, cluster: 0, time };
-        let count = START_COUNT.get(raw);
-        if SWITCH_COUNTS.contains(&count) {
-            return self.context_switch(Switch::of_count(count), start, out);
+        if SWITCH_COUNTS.contains(&START_COUNT.get(raw)) {
+            let switch = Switch::of_count(START_COUNT.get(raw));
+            return self.context_switch(switch, self.start::<F>(is_ext_token, raw, time), out);
         }
         if after_loss && self.running.contains(place.index()) {
             let end = place.occupancy(false, Pc::INVALID, time.wrapping_sub(1), OccupancyTags::default());
             self.occupancy.push(end, &self.program.code, &mut out.emitter);
         }
+        let (me, pipe) = (layout.start_me.byte(raw), layout.start_pipe.byte(raw));
+        let mut tags = OccupancyTags::of_queue(me, pipe);
+        if is_ext_token && layout.has_extended_start && !EXT_LDS.flag(raw) {
+            tags = tags.extended(EXT_WORKGROUP.byte(raw));
+        }
+        let mut cluster = 0;
         if F == BY_HEADER || F == GFX1250 {
-            start.cluster = self.take_cluster();
-            start.tags = tags.in_cluster(start.cluster);
+            cluster = self.take_cluster();
+            tags = tags.in_cluster(cluster);
         }
         let entry = self.program.entry(Queue::new(me, pipe));
         self.running.insert(place.index(), entry);
-        let record = place.occupancy(true, entry, time, start.tags);
-        self.occupancy.push(record, &self.program.code, &mut out.emitter);
+        self.occupancy.push(place.occupancy(true, entry, time, tags), &self.program.code, &mut out.emitter);
         if let Some(markers) = &mut self.markers {
             markers.start((place.location(), place.simd(), place.slot), entry, out.source);
         }
@@ -71,11 +68,26 @@ impl RdnaDecoder {
             self.occupancy.flush(&self.program.code, &mut out.emitter);
         }
         if self.is_target(place) && !self.skips_waves {
+            let start = Start { cluster, ..self.start::<F>(is_ext_token, raw, time) };
             self.begin_wave(start, entry, out);
         }
     }
 
+    /// What a start token says, for the cases that need all of it.
+    fn start<const F: Form>(&self, is_ext_token: bool, raw: u64, time: i64) -> Start {
+        let layout = self.header.layout::<F>();
+        let (me, pipe) = (layout.start_me.byte(raw), layout.start_pipe.byte(raw));
+        let mut tags = OccupancyTags::of_queue(me, pipe);
+        let mut workgroup = 0;
+        if is_ext_token && layout.has_extended_start && !EXT_LDS.flag(raw) {
+            workgroup = EXT_WORKGROUP.byte(raw);
+            tags = tags.extended(workgroup);
+        }
+        Start { place: layout.start.get(raw), tags, me, pipe, workgroup, cluster: 0, time }
+    }
+
     /// Complete waves of the slot leave, the new one begins.
+    #[inline(never)]
     fn begin_wave(&mut self, start: Start, entry: Pc, out: &mut Outside<'_>) {
         let slot = start.place.slot;
         while self.slots.top(slot).is_some_and(|wave| wave.data.is_complete) {

@@ -32,6 +32,8 @@ pub(super) enum Step {
     Match,
     /// They match; the branch target is next.
     Jump,
+    /// The line shows nothing in a trace; the one behind is next.
+    Silent,
     /// The rules have more to say.
     CloserLook,
 }
@@ -68,7 +70,11 @@ const fn steps() -> [[Step; CATEGORIES]; LineClass::COUNT] {
         while number < CATEGORIES {
             if let Some(category) = Category::from_number(number as u8) {
                 let row = &mut steps[class as usize];
-                if is_trivial(category, class) {
+                let is_silent = matches!(class, InstructionClass::Unknown | InstructionClass::Skip);
+                let waits = matches!(category, Category::Trap | Category::Unfinished);
+                if is_silent && !waits {
+                    row[number] = Step::Silent;
+                } else if is_trivial(category, class) {
                     row[number] = Step::Match;
                 } else if matches!((class, category), (InstructionClass::Branch, Category::Jump)) {
                     row[number] = Step::Jump;

@@ -119,24 +119,34 @@ impl Walk<'_> {
         };
         let Some(instructions) = self.instructions.get_mut(self.index..end) else { return };
         let mut matched = 0;
-        for instruction in instructions {
-            let Some(line) = self.lines.lines.get_mut(next as usize) else { break };
-            let follows = match step(line.class, instruction.category_number()) {
-                Step::Match => line.next,
+        let mut silent = 0;
+        while let Some(instruction) = instructions.get_mut(matched)
+            && let Some(line) = self.lines.lines.get_mut(next as usize)
+        {
+            let step = step(line.class, instruction.category_number());
+            let follows = match step {
+                Step::Match | Step::Silent => line.next,
                 Step::Jump => line.target,
                 Step::CloserLook => break,
             };
             if follows == UNKNOWN {
                 break;
             }
+            next = follows;
+            if step == Step::Silent {
+                silent += 1;
+                if silent == MAX_SILENT_LINES {
+                    break;
+                }
+                continue;
+            }
             line.is_seen = true;
             instruction.pc = line.pc;
-            next = follows;
             matched += 1;
         }
+        self.next = Some(next);
         if matched > 0 {
             self.index += matched;
-            self.next = Some(next);
             (self.failures, self.silent) = (0, 0);
         }
     }
