@@ -13,6 +13,7 @@ mod totals;
 mod walks;
 
 pub(crate) use events::{Quantity, accumulate, quantity};
+pub(crate) use instructions::Executed;
 pub(crate) use monitor::{Gates, Monitor};
 #[cfg(test)]
 pub(crate) use totals::Totals;

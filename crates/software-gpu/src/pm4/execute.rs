@@ -12,7 +12,7 @@ use crate::counters::{Gates, Monitor, accumulate, quantity};
 use crate::fault::FaultState;
 use crate::memory::{Memory, MemoryFault};
 use crate::place::{Chip, Position};
-use crate::trace::{Moment, Traces};
+use crate::trace::{Moment, Plan, Traces};
 use crate::{DeviceConfig, Truth, TruthSink};
 
 /// Memory writes of a run, held back until the device's lock is free: a page that faults must stop one queue only.
@@ -251,9 +251,11 @@ impl Command<'_> {
     fn trace(&mut self, xccs: u8, name: RegisterName, value: u32) {
         let cycle = self.cycle();
         self.each_selection(xccs, |this, selection| {
-            let Self { chip, memory, faults, .. } = *this;
-            let now = Moment { cycle, chip, monitor: this.monitor, memory, faults };
-            this.traces.write(&now, selection, name, value);
+            let Self { chip, memory, faults, config, roles, .. } = *this;
+            let Self { registers, monitor, traces, .. } = this;
+            let plan = |xcc, se| sample_plan(config, roles, registers, xcc, se);
+            let now = Moment { cycle, chip, monitor, memory, faults, plan: &plan };
+            traces.write(&now, selection, name, value);
         });
     }
 
@@ -327,6 +329,32 @@ impl Command<'_> {
 
 fn passes(wait: &WaitRegMem, value: u32) -> bool {
     wait.function().passes(value, wait.mask, wait.reference).unwrap_or(true)
+}
+
+/// What a trace of an engine samples, from the sequencer's selects and its control register.
+fn sample_plan(
+    config: &DeviceConfig,
+    roles: &Roles,
+    registers: &RegisterFile,
+    xcc: usize,
+    se: usize,
+) -> Option<Plan> {
+    const COUNTERS: u32 = 8;
+    let index = GrbmGfxIndex::BROADCAST.with_se(se as u8);
+    let block = config.target.block(BlockId::SQ)?;
+    let select = |number| {
+        let counter = roles.counter(block, number)?;
+        Some(registers.read(counter.select, xcc, index))
+    };
+    let selects: Vec<u32> = (0..COUNTERS).map_while(select).collect();
+    let used = selects.iter().rposition(|&select| select != 0)? + 1;
+    let event = |&select: &u32| quantity(config.target, block, select & block.select.event_mask);
+    let control = registers.read(u64::from(roles.address(RegisterName::SqPerfcounterCtrl)?), xcc, index);
+    // CNTR_RATE 12:8: cycles of a period, less one.
+    let period = (control >> 8 & 0x1F) + 1;
+    let units_of_engine = config.compute_units / config.shader_engines();
+    let interval = Plan::interval(units_of_engine, used, period);
+    Some(Plan { interval, units: 0, events: selects[..used].iter().map(event).collect() })
 }
 
 /// Which sequencers count, from their control registers.

@@ -73,6 +73,12 @@ pub(crate) enum Event {
         location: Location,
         pc: u64,
     },
+    /// gfx9: counters of a compute unit.
+    Sample {
+        unit: u8,
+        bank: u8,
+        counters: [u16; 4],
+    },
     /// The command processor waited for compute to be idle.
     Idle,
     /// Any other event of the command processor.

@@ -29,6 +29,7 @@ mod enable {
     pub(super) const INST: u32 = 10;
     pub(super) const INST_PC: u32 = 11;
     pub(super) const ISSUE: u32 = 13;
+    pub(super) const PERF: u32 = 14;
     pub(super) const REG_CS_PRIV: u32 = 15;
 }
 
@@ -116,6 +117,9 @@ fn token(event: &Event) -> Option<(Token, u32)> {
         }
         &Event::NewPc { location, pc } => {
             (Token::InstPc { simd: location.simd, slot: location.slot, error: false, pc }, enable::INST_PC)
+        }
+        &Event::Sample { unit, bank, counters } => {
+            (Token::Perf { sh: 0, cu: unit, bank, counters }, enable::PERF)
         }
         Event::Idle => {
             let data = CS_PARTIAL_FLUSH;

@@ -8,9 +8,11 @@ mod gfx9_stream;
 mod instructions;
 mod programming;
 mod rdna_stream;
+mod samples;
 mod traces;
 mod unit;
 
 pub(crate) use event::DispatchRegisters;
+pub(crate) use samples::Plan;
 pub(crate) use traces::{Moment, Traces};
 pub(crate) use unit::Output;

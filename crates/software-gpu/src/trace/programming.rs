@@ -131,6 +131,15 @@ pub(crate) fn sees_compute(generation: Generation, unit: &Unit) -> bool {
     generation == Generation::Gfx9 || unit.register(Name::ComputeThreadTraceEnable) & 1 != 0
 }
 
+/// Whether the unit takes performance samples, and of which compute units.
+pub(crate) fn sampled_units(generation: Generation, unit: &Unit) -> Option<u32> {
+    /// Bit of the token that carries them.
+    const PERF: u32 = 1 << 14;
+    let on = generation == Generation::Gfx9 && unit.register(Name::SqThreadTraceTokenMask) & PERF != 0;
+    // SH0_MASK 15:0.
+    on.then(|| unit.register(Name::SqThreadTracePerfMask) & 0xFFFF)
+}
+
 /// What software reads.
 pub(crate) fn read(generation: Generation, unit: &Unit, name: Name) -> u32 {
     match (generation, name) {

@@ -102,6 +102,7 @@ impl Stream {
             | Event::WaveStart { .. }
             | Event::WaveEnd { .. }
             | Event::Done { .. }
+            | Event::Sample { .. }
             | Event::NewPc { .. } => {}
         }
     }

@@ -7,6 +7,7 @@ use wavescope_pm4::{EventWrite, Generation, GrbmGfxIndex, RegisterName};
 use super::event::{DispatchRegisters, Event, Location, dispatch_events};
 use super::instructions::Cursor;
 use super::programming::{self, Effect};
+use super::samples::Plan;
 use super::unit::{Output, Unit};
 use crate::counters::Monitor;
 use crate::fault::FaultState;
@@ -23,6 +24,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) monitor: &'a Monitor,
     pub(crate) memory: &'a Memory,
     pub(crate) faults: &'a FaultState,
+    /// What an engine's (of an XCC) selects and sample control ask for.
+    pub(crate) plan: &'a dyn Fn(usize, usize) -> Option<Plan>,
 }
 
 /// Trace units, `[xcc * engines + se]`.
@@ -123,6 +126,9 @@ impl Traces {
             let (lanes, wave_size) = (wave.lanes, wave.size);
             unit.push(wave.start, Event::WaveStart { location, lanes, wave_size });
         }
+        if let Some(walk) = walk.filter(|_| position.sa == 0) {
+            unit.sample_wave(position.unit, wave, walk);
+        }
         if let Some(walk) = walk.filter(|_| programming::is_target(self.generation, unit, &location)) {
             unit.walk(Cursor::new(self.generation, location, wave.start, Arc::clone(walk), cycle));
         }
@@ -157,6 +163,10 @@ impl Traces {
         buffer.limit = now.faults.trace_bytes().map_or(buffer.size, |limit| buffer.size.min(limit));
         unit.unmapped = buffer.size > 0 && !now.memory.is_valid(buffer.address, buffer.size, Access::Write);
         unit.start(buffer, |unit, out| programming::stream(self.generation, unit, now.cycle, out));
+        if let Some(units) = programming::sampled_units(self.generation, unit) {
+            let plan = (now.plan)(index / self.engines, index % self.engines);
+            plan.into_iter().for_each(|plan| unit.sample(Plan { units, ..plan }, now.cycle));
+        }
         self.on += 1;
         for (wave, walk) in now.monitor.waves() {
             let position = now.chip.position(wave.place);

@@ -4,8 +4,11 @@ use wavescope_pm4::RegisterName;
 
 use super::event::Event;
 use super::instructions::Cursor;
+use super::samples::{Plan, Samples};
 use super::{gfx9_stream, rdna_stream};
+use crate::place::Wave;
 use crate::sqtt::BitWriter;
+use crate::walk::Timed;
 
 /// The hardware writes whole pieces of this many bytes, and counts them in WPTR.
 const PIECE: u64 = 32;
@@ -67,6 +70,7 @@ pub(crate) struct Unit {
     sorted: bool,
     /// Waves of the target whose instructions are not all events yet.
     walking: Vec<Cursor>,
+    samples: Option<Samples>,
     encoded: BitWriter,
     /// Bytes handed out, and of these the ones in the buffer.
     written: u64,
@@ -85,6 +89,7 @@ impl Unit {
             waiting: Vec::new(),
             sorted: true,
             walking: Vec::new(),
+            samples: None,
             encoded: BitWriter::default(),
             written: 0,
             full: false,
@@ -142,6 +147,18 @@ impl Unit {
         }
     }
 
+    /// Samples counters from `cycle` on.
+    pub(crate) fn sample(&mut self, plan: Plan, cycle: u64) {
+        self.samples = Some(Samples::new(plan, cycle));
+    }
+
+    /// Takes a wave of the engine's first array for the samples.
+    pub(crate) fn sample_wave(&mut self, compute_unit: u8, wave: &Wave, walk: &Timed) {
+        if let Some(samples) = &mut self.samples {
+            samples.add(compute_unit, wave, walk);
+        }
+    }
+
     /// Takes a wave whose instructions are traced.
     pub(crate) fn walk(&mut self, cursor: Cursor) {
         if self.stream.is_some() {
@@ -162,6 +179,10 @@ impl Unit {
     const WINDOW: u64 = 1 << 14;
 
     fn encode(&mut self, cycle: u64) {
+        if let Some(samples) = &mut self.samples {
+            samples.take(cycle, |cycle, event| self.waiting.push(Waiting { cycle, event }));
+            self.sorted = false;
+        }
         while let Some(first) = self.walking.iter().filter_map(Cursor::due).min().filter(|&due| due <= cycle)
         {
             let end = cycle.min(first + Self::WINDOW);
@@ -194,6 +215,10 @@ impl Unit {
 
     /// Ends tracing at `cycle`; what would have come later is not traced.
     pub(crate) fn stop(&mut self, cycle: u64) -> Option<Output> {
+        if let Some(samples) = self.samples.take() {
+            samples.finish(cycle, |cycle, event| self.waiting.push(Waiting { cycle, event }));
+            self.sorted = false;
+        }
         self.encode(cycle);
         if let Some(stream) = self.stream.take() {
             stream.end(&mut self.encoded);
