@@ -5,8 +5,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use wavescope_aql_profile::{TraceConfig, TraceParameter};
 use wavescope_att_decode::{CodeObjects, Decoder, Options, Record};
-use wavescope_att_resources::Decision;
+use wavescope_att_resources::{Decision, Delivery, DispatchTrace, DispatchTraceSetup, TracedAgent};
+use wavescope_core::{ContextId, Overflow, record_stream};
 use wavescope_counting::Catalogue;
 use wavescope_isa::CodeObject;
 use wavescope_tests::{
@@ -220,5 +222,78 @@ on_both_faces! {
             all += found.values().flatten().sum::<u64>();
         }
         assert!(all > 500, "only {all} requests");
+    }
+
+    // SQ_INSTS_VALU, SQ_INSTS_SALU, SQ_WAVES and three that make a second bank, sampled on every compute unit.
+    fn performance_samples_add_up_to_what_the_waves_walked(bed on ["gfx942", "gfx90a", "gfx950"]) {
+        let events: [(u32, &str); 5] = match bed.gpu(0).target() {
+            "gfx90a" => [(26, "valu"), (56, "salu"), (57, "smem"), (64, "branch"), (60, "lds")],
+            "gfx942" => [(26, "valu"), (60, "salu"), (61, "smem"), (69, "branch"), (65, "lds")],
+            _ => [(26, "valu"), (62, "salu"), (63, "smem"), (71, "branch"), (67, "lds")],
+        };
+        let resources = bed.resources(0);
+        let mut parameters = vec![TraceParameter::target(0), TraceParameter::se_mask(1)];
+        parameters.extend(TraceParameter::buffer_size(16 << 20));
+        parameters.push(TraceParameter::perfcounter_ctrl(7));
+        parameters.extend(events.iter().map(|(event, _)| TraceParameter::perfcounter(*event, 0xF)));
+        let (sink, chunks) = record_stream(64, Overflow::DropNewest);
+        let agent = TracedAgent {
+            owner: Arc::clone(&resources.owner),
+            agent_handle: bed.gpu(0).agent().handle,
+            shape: bed.shape(0),
+            config: TraceConfig::from(parameters),
+            memory: bed.memory(0),
+            slots: Arc::clone(&resources.slots) as _,
+        };
+        let service = DispatchTrace::new(DispatchTraceSetup {
+            context: ContextId(1),
+            agents: vec![agent],
+            programs: Arc::clone(&bed.programs),
+            interception: Arc::clone(&bed.interceptor) as _,
+            claims: Arc::clone(&bed.claims),
+            decide: Arc::new(|_: &_| Decision::StartAndStop { user_data: 0 }),
+            serialize_all: false,
+            delivery: Delivery::Stream(sink),
+        });
+        let service = service.unwrap();
+        let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
+        service.start().unwrap();
+        let queue = bed.application.queue(bed.gpu(0), 64).unwrap();
+        for batch in sample.batches(1).unwrap() {
+            queue.submit(&batch).unwrap().wait(PATIENCE).unwrap();
+        }
+        service.stop(PATIENCE).unwrap();
+        let dispatches = dispatches(bed, &sample.launches().unwrap());
+        let chunks: Vec<_> = std::iter::from_fn(|| chunks.try_recv()).collect();
+        assert_eq!(chunks.len(), dispatches.len());
+        let (mut samples, mut all) = (0, 0);
+        for (chunk, dispatch) in chunks.iter().zip(dispatches) {
+            // By compute unit and counter.
+            let mut found: HashMap<(u8, usize), u64> = HashMap::new();
+            let mut decoder = Decoder::new(CodeObjects::new(), Options::default());
+            let outcome = decoder.decode(&chunk.data, &mut |record: Record<'_>| {
+                let Record::PerfEvents(events) = record else { return };
+                for event in events {
+                    samples += 1;
+                    for (index, value) in event.events.iter().enumerate() {
+                        let counter = usize::from(event.bank) * 4 + index;
+                        *found.entry((event.cu, counter)).or_default() += u64::from(*value);
+                    }
+                }
+            });
+            outcome.unwrap();
+            found.retain(|_, sum| *sum > 0);
+            let mut expected: HashMap<(u8, usize), u64> = HashMap::new();
+            for wave in on_engine(bed.agent(0), &bed.placement.waves(0, dispatch.dispatch), 0) {
+                let walk = bed.placement.walk(&wave).instructions;
+                for (counter, (_, kind)) in events.iter().enumerate() {
+                    *expected.entry((wave.cu, counter)).or_default() += walk[*kind];
+                }
+            }
+            expected.retain(|_, sum| *sum > 0);
+            assert_eq!(found, expected, "{:?}", dispatch.grid);
+            all += found.values().sum::<u64>();
+        }
+        assert!(samples > 40 && all > 500, "only {samples} samples of {all} instructions");
     }
 }
