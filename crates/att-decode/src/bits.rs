@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn blocks_give_the_windows_of_the_data() {
-        let data: Vec<u8> = (0..700u32).map(|i| (i * i >> 3) as u8).collect();
+        let data: Vec<u8> = (0..700u32).map(|i| ((i * i) >> 3) as u8).collect();
         let mut block = [0; BLOCK_BYTES + 16];
         for first in [0, 256, 500, 690, 800] {
             fill(&mut block, &data, first);
