@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use wavescope_att_decode::{Error, Pc, Record, RecordSink, Wave};
 
-/// Writes one line a record (a wave also one a instruction). Writing errors are kept until [`finish`](Self::finish).
+/// Writes one line a record, and below a wave one line an instruction. Writing errors are kept until the end.
 #[derive(Debug)]
 pub(super) struct TextLines<W> {
     out: W,
