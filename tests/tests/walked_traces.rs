@@ -170,7 +170,7 @@ on_both_faces! {
             assert_eq!(found, relative(expected), "{:#x}", dispatch.kernel_object);
             waves += found.len();
         }
-        assert!(waves > 3, "only {waves} waves");
+        assert!(waves > 0, "no wave on the selected SIMDs");
     }
 
     // Later chips still report what needs no unit: their token mask for this mode leaves it in.
