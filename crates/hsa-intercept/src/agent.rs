@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use wavescope_core::AgentId;
 use wavescope_core::sync::Mutex;
-use wavescope_core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::device::{Device, Signal};
 use crate::queue::Queue;
@@ -23,8 +22,6 @@ pub(crate) struct AgentState {
     queues: Mutex<Vec<Arc<Queue>>>,
     serialization: Mutex<Serialization>,
     pub(crate) times: Times,
-    /// Instrumented dispatches in flight that no run covers.
-    loose: AtomicUsize,
     /// The run that others have been waiting for, and since when. The reaper's.
     awaited: Mutex<Option<(RunId, Instant)>>,
 }
@@ -46,7 +43,6 @@ impl AgentState {
             queues: Mutex::new(Vec::new()),
             serialization: Mutex::new(Serialization::default()),
             times: Times::default(),
-            loose: AtomicUsize::new(0),
             awaited: Mutex::new(None),
         }
     }
@@ -91,25 +87,9 @@ impl AgentState {
         self.open(&serialization, release);
     }
 
-    /// As [`serialize`](Self::serialize) for a kernel about to be enqueued, with the answer.
+    /// Asks the serializer something that releases nothing.
     pub(crate) fn place<T>(&self, place: impl FnOnce(&mut Serializer) -> T) -> T {
-        let mut serialization = self.serialization.lock();
-        let loose = self.loose.load(Ordering::Acquire);
-        let release = serialization.machine.set_loose(loose);
-        self.open(&serialization, release);
-        place(&mut serialization.machine)
-    }
-
-    /// `count` dispatches outside any run are about to be enqueued.
-    pub(crate) fn loosen(&self, count: usize) {
-        self.loose.fetch_add(count, Ordering::AcqRel);
-    }
-
-    /// A dispatch outside any run retired.
-    pub(crate) fn tighten(&self) {
-        if self.loose.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.serialize(|machine| machine.set_loose(0));
-        }
+        place(&mut self.serialization.lock().machine)
     }
 
     /// Overruns a run that others have been waiting for longer than `patience`. Returns when to look again, if anybody

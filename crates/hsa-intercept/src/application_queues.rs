@@ -106,6 +106,7 @@ impl ApplicationQueues {
             // The worker lets go of it.
             self.worker.wake();
             wait_empty(front.handle(), timeout);
+            front.close();
             return (front.hardware().destroy(), Some(front.handle().clone()));
         }
         let Some(destroy) = self.hsa.table().core.hsa_queue_destroy_fn else {
@@ -188,7 +189,8 @@ impl ApplicationQueues {
         let (weak, worker) = (Arc::downgrade(&front), Arc::clone(&self.worker));
         handle.set_nudge(move || {
             let Some(front) = weak.upgrade() else { return false };
-            if front.request_mark() {
+            let Some(stalled) = front.request_mark() else { return false };
+            if stalled {
                 worker.wake();
             }
             true

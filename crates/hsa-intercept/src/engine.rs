@@ -25,6 +25,7 @@ use crate::device::{Device, Signal};
 use crate::fault::{self, Fault};
 use crate::queue::Queue;
 use crate::reaper::Reaper;
+use crate::serializer::{RunId, Serializer};
 use crate::snapshot::Swapped;
 use crate::subscribers::{Snapshot, Subscriber};
 use crate::thread_mark::InsideHook;
@@ -69,21 +70,23 @@ struct Period {
     active: bool,
 }
 
-/// An agent whose serialization begins: nothing is granted until this is dropped.
+/// An agent whose serialization begins: none of its runs is granted until this is dropped.
 struct Begin<'a> {
     agent: &'a Arc<AgentState>,
+    from: RunId,
+    queues: Vec<Arc<Queue>>,
 }
 
 impl<'a> Begin<'a> {
     fn of(agent: &'a Arc<AgentState>) -> Self {
-        agent.loosen(1);
-        Self { agent }
+        let from = agent.place(Serializer::hold);
+        Self { agent, from, queues: agent.queues() }
     }
 }
 
 impl Drop for Begin<'_> {
     fn drop(&mut self) {
-        self.agent.tighten();
+        self.agent.serialize(|machine| machine.end_hold(self.from));
     }
 }
 
@@ -176,8 +179,7 @@ impl Engine {
     pub fn queue_destroyed(&self, handle: &QueueHandle) {
         let queue = &handle.queue;
         queue.agent.remove_queue(queue);
-        let watched = queue.signals().is_some();
-        queue.mark_destroyed();
+        let watched = queue.mark_destroyed();
         if fault::is(Fault::SignalsFreedByDestroyer) {
             queue.free_signals();
         }
@@ -254,7 +256,9 @@ impl Engine {
                     let serialize = snapshot.as_ref().is_some_and(|snapshot| snapshot.serialize);
                     let was_serialized = std::mem::replace(&mut registry.serialized[index], serialize);
                     if serialize && !was_serialized {
-                        begins.push(Begin::of(agent));
+                        let begin = Begin::of(agent);
+                        begin.queues.iter().for_each(|queue| queue.want_mark(begin.from));
+                        begins.push(begin);
                     }
                     (&**agent, agent.snapshots.swap(snapshot))
                 })
@@ -263,9 +267,10 @@ impl Engine {
         for (agent, old) in swapped {
             old.wait(words(&agent.queues()));
         }
-        // The hooks see the new subscribers; what went through before ends at the marks.
+        // The hooks see the new subscribers; queues that submit nothing write their marks now.
         for begin in &begins {
-            begin.agent.queues().iter().for_each(Queue::request_mark);
+            begin.queues.iter().for_each(|queue| queue.await_uncovered(begin.from));
+            begin.queues.iter().for_each(|queue| queue.nudge());
         }
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct Flying {
     pub(crate) enqueued_ns: u64,
     /// The run that covers it; `None` where the agent was not serialized.
     pub(crate) run: Option<RunId>,
+    /// What ends when it retires; only where no run covers it.
+    pub(crate) ends: Vec<Arc<Transition>>,
     /// Who instrumented it, one per service.
     pub(crate) uses: [Option<Use>; 2],
 }
@@ -95,6 +97,14 @@ impl Flight {
         self.seen = self.seen.min(value);
         self.landing = true;
         into.extend(self.entries.drain(..fallen.min(self.entries.len())));
+    }
+
+    /// The newest dispatch that no run covers.
+    pub(crate) fn last_uncovered(&mut self) -> Option<&mut Flying> {
+        self.entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Dispatch(flying) if flying.run.is_none() => Some(flying),
+            _ => None,
+        })
     }
 
     /// Takes out everything: it will never retire.

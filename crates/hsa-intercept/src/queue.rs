@@ -22,7 +22,7 @@ use crate::flight::{COUNTER_START, Entry, Flight, Flying};
 use crate::packets::barrier;
 use crate::reaper::Reaper;
 use crate::rewrite::Scratch;
-use crate::serializer::Lane;
+use crate::serializer::{Lane, RunId};
 use crate::snapshot::HookWord;
 use crate::transition::Transition;
 
@@ -45,8 +45,9 @@ pub(crate) struct Queue {
     pub(crate) reaper: Arc<Reaper>,
     /// Makes whoever feeds the queue call [`mark`](Queue::mark), where that is possible.
     nudge: Mutex<Option<Nudge>>,
-    /// What the next call of `mark` is for.
+    /// The mark that has yet to be written, and whether there is one.
     wanted: Mutex<Option<Arc<Transition>>>,
+    mark_wanted: AtomicBool,
 }
 
 /// Reaches a queue from outside its hook. Returns whether it does.
@@ -89,6 +90,7 @@ impl Queue {
             reaper: Arc::clone(reaper),
             nudge: Mutex::new(None),
             wanted: Mutex::new(None),
+            mark_wanted: AtomicBool::new(false),
         });
         agent.add_queue(&queue);
         queue
@@ -103,55 +105,84 @@ impl Queue {
         *self.signals.lock()
     }
 
-    /// Makes the signals of a queue that is measured for the first time.
-    pub(crate) fn make_signals(&self, bell: Signal) -> Result<QueueSignals, Error> {
-        let device = self.device();
-        let counter = device.create_signal(COUNTER_START, SignalKind::GpuOnly)?;
-        let gate = match device.create_signal(1, SignalKind::GpuOnly) {
-            Ok(gate) => gate,
-            Err(error) => {
-                device.destroy_signal(counter);
-                return Err(error);
+    /// The signals, made now if the queue has not been measured before. `None` for a queue that takes no more work.
+    ///
+    /// Made under the lock: hook and mark may both be the first, and a queue that is destroyed meanwhile gets none.
+    pub(crate) fn ensure_signals(self: &Arc<Self>) -> Option<QueueSignals> {
+        let made = {
+            let mut signals = self.signals.lock();
+            if signals.is_some() || !self.is_open() {
+                return *signals;
             }
+            *signals = self.make_signals(self.reaper.bell()?).ok();
+            (*signals)?
         };
-        let signals = QueueSignals { counter, bell, gate };
-        *self.signals.lock() = Some(signals);
-        self.agent.set_gate(self.lane, gate);
-        Ok(signals)
+        self.agent.set_gate(self.lane, made.gate);
+        self.reaper.watch(self);
+        Some(made)
     }
 
-    /// The signals, made now if the queue has not been measured before.
-    pub(crate) fn ensure_signals(self: &Arc<Self>) -> Option<QueueSignals> {
-        self.signals().or_else(|| {
-            let signals = self.make_signals(self.reaper.bell()?).ok()?;
-            self.reaper.watch(self);
-            Some(signals)
-        })
+    fn make_signals(&self, bell: Signal) -> Result<QueueSignals, Error> {
+        let device = self.device();
+        let counter = device.create_signal(COUNTER_START, SignalKind::GpuOnly)?;
+        let gate =
+            device.create_signal(1, SignalKind::GpuOnly).inspect_err(|_| device.destroy_signal(counter))?;
+        Ok(QueueSignals { counter, bell, gate })
     }
 
     pub(crate) fn set_nudge(&self, nudge: Nudge) {
         *self.nudge.lock() = Some(nudge);
     }
 
-    /// Asks for a mark behind everything that was enqueued so far; grants of the agent are held back until it retired.
-    pub(crate) fn request_mark(self: &Arc<Self>) {
-        let Some(nudge) = self.nudge.lock().clone() else { return };
-        if !self.is_open() || self.ensure_signals().is_none() {
+    /// Asks for a mark behind everything that goes through unseen; grants of the agent are held back until it retired. The
+    /// next hook that sees the new subscribers writes it in front of its own packets, or else the nudge does.
+    pub(crate) fn want_mark(self: &Arc<Self>, from: RunId) {
+        let reachable = self.nudge.lock().is_some();
+        if !reachable || self.ensure_signals().is_none() {
             return;
         }
-        let transition = Transition::begin(&self.agent);
-        let before = self.wanted.lock().replace(Arc::clone(&transition));
-        before.iter().for_each(|before| before.end());
-        if nudge() {
-            self.reaper.hurry(transition);
-        } else {
+        let mut wanted = self.wanted.lock();
+        // One that is still to be written will stand behind all of it too.
+        if wanted.is_none() {
+            let transition = Transition::begin(&self.agent, from);
+            self.reaper.hurry(Arc::clone(&transition));
+            *wanted = Some(transition);
+            self.mark_wanted.store(true, Ordering::Release);
+        }
+    }
+
+    /// Holds back the agent's runs from `from` on until the last dispatch in flight that no run covers has retired.
+    pub(crate) fn await_uncovered(&self, from: RunId) {
+        let mut flight = self.flight.lock();
+        let Some(last) = flight.last_uncovered() else { return };
+        let transition = Transition::begin(&self.agent, from);
+        self.reaper.hurry(Arc::clone(&transition));
+        last.ends.push(transition);
+    }
+
+    /// Has the mark written though the application submits nothing.
+    pub(crate) fn nudge(&self) {
+        let nudge = self.nudge.lock().clone();
+        let reached = nudge.is_some_and(|nudge| self.mark_wanted.load(Ordering::Acquire) && nudge());
+        if !reached && let Some(transition) = self.take_wanted() {
             transition.end();
         }
     }
 
+    /// The mark that has yet to be written.
+    pub(crate) fn take_wanted(&self) -> Option<Arc<Transition>> {
+        if !self.mark_wanted.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut wanted = self.wanted.lock();
+        self.mark_wanted.store(false, Ordering::Relaxed);
+        wanted.take()
+    }
+
     /// Writes the mark that was asked for, if one was. Called by whoever feeds the queue.
     pub(crate) fn mark(&self, write: &mut dyn FnMut(&[AqlPacket])) {
-        let (Some(transition), Some(signals)) = (self.wanted.lock().take(), self.signals()) else { return };
+        let Some(transition) = self.take_wanted() else { return };
+        let Some(signals) = self.signals() else { return transition.end() };
         self.reaper.expect_rings(1);
         self.flight.lock().push_all(&mut vec![Entry::Mark(transition)]);
         write(&[barrier(0, signals.counter.0), barrier(0, signals.bell.0)]);
@@ -162,9 +193,11 @@ impl Queue {
         self.closed.fetch_max(FAILED, Ordering::AcqRel);
     }
 
-    /// The runtime destroyed the queue.
-    pub(crate) fn mark_destroyed(&self) {
+    /// The runtime destroyed the queue. Returns whether it was ever measured.
+    pub(crate) fn mark_destroyed(&self) -> bool {
         self.closed.fetch_max(DESTROYED, Ordering::AcqRel);
+        // Behind the store: from here on nobody makes signals for it.
+        self.signals().is_some()
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -216,6 +249,9 @@ impl Queue {
         if self.released.swap(true, Ordering::AcqRel) {
             return;
         }
+        if let Some(transition) = self.take_wanted() {
+            transition.end();
+        }
         self.agent.remove_lane(self.lane);
         self.free_signals();
         *self.signals.lock() = None;
@@ -239,10 +275,10 @@ impl Queue {
             Entry::EndOfKernels(run) => agent.serialize(|machine| machine.retired(self.lane, run)),
             Entry::Dispatch(flying) => {
                 let outcome = Outcome::Completed(self.times(&flying));
-                match flying.run {
-                    Some(run) => agent.serialize(|machine| machine.retired(self.lane, run)),
-                    None => agent.tighten(),
+                if let Some(run) = flying.run {
+                    agent.serialize(|machine| machine.retired(self.lane, run));
                 }
+                flying.ends.iter().for_each(|transition| transition.end());
                 self.device().store(flying.carrier, 1);
                 carriers.push(flying.carrier);
                 publish(&flying, outcome);
@@ -276,9 +312,7 @@ impl Queue {
                 }
                 Entry::Announcement(_) | Entry::EndOfKernels(_) => continue,
             };
-            if flying.run.is_none() {
-                self.agent.tighten();
-            }
+            flying.ends.iter().for_each(|transition| transition.end());
             if flying.forwarded != 0 {
                 self.agent.times.retired(flying.forwarded, flying.dispatch, || None);
             }

@@ -152,16 +152,18 @@ impl Rewriter<'_> {
         if !self.snapshot.asked.is_empty() {
             self.queue.flight.lock().take_carriers(kernels, &mut self.scratch.carriers);
         }
+        if let Some(transition) = self.queue.take_wanted() {
+            // Behind what went through unseen, in front of everything that may have to wait for it.
+            self.scratch.out.push(barrier(0, self.signals.counter.0));
+            self.list(Entry::Mark(transition));
+            self.ring_bell();
+        }
         for packet in packets {
             if is_kernel(packet) { self.kernel(packet) } else { self.other(packet) }
         }
         self.end_tail();
         self.ring_bell();
         self.queue.reaper.expect_rings(self.bells);
-        let loose = self.scratch.entries.iter().filter(|entry| is_loose(entry)).count();
-        if loose > 0 {
-            self.queue.agent.loosen(loose);
-        }
         if !fault::is(Fault::ListedAfterWritten) {
             self.scratch.list(self.queue);
         }
@@ -321,8 +323,15 @@ impl Rewriter<'_> {
         if forwarded != 0 {
             self.queue.agent.times.forward(forwarded, dispatch.id, carrier);
         }
-        let flying =
-            Flying { carrier, dispatch: dispatch.id, forwarded, enqueued_ns, run, uses: answers.uses };
+        let flying = Flying {
+            carrier,
+            dispatch: dispatch.id,
+            forwarded,
+            enqueued_ns,
+            run,
+            ends: Vec::new(),
+            uses: answers.uses,
+        };
         self.list(Entry::Dispatch(flying));
     }
 
@@ -388,8 +397,4 @@ fn retire_with(out: &mut Vec<AqlPacket>, last: bool, counter: Signal) {
 
 fn is_kernel(packet: &AqlPacket) -> bool {
     packet.header().kind() == PacketType::KERNEL_DISPATCH
-}
-
-fn is_loose(entry: &Entry) -> bool {
-    matches!(entry, Entry::Dispatch(Flying { run: None, .. }))
 }

@@ -25,6 +25,8 @@
 //!   other queue is ready, so one queue alone never makes a round trip through the CPU.
 //! * **Overrun.** A granted run that keeps ready ones waiting for longer than the watchdog allows: its kernels may be
 //!   spinning on theirs. It goes on beside the next grant, and is gone like any other.
+//! * **Held.** A *hold* keeps back the runs that begin after it, so that what went through unseen before it can end
+//!   first. Runs from before it go on being granted: what was unseen may stand behind their gates.
 //! * **Gone** when every packet that reports for it retired and every grant that must be returned was returned.
 //!
 //! A run is *closed* (takes no more kernels) by an application packet that may block, by a kernel whose grant must be
@@ -40,7 +42,7 @@ use std::collections::VecDeque;
 pub(crate) struct Lane(pub(crate) usize);
 
 /// Names a run; grows in the order of enqueue, so it is also the order of grants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunId(pub(crate) u64);
 
 /// Kernels that one run may cover: a queue that is fed without pause lets the others in after that many.
@@ -104,8 +106,10 @@ pub(crate) struct Serializer {
     granted: Option<(Lane, Run)>,
     /// Runs that were granted and overrun.
     overrun: Vec<(Lane, Run)>,
-    /// Work in flight that no run covers, from before the agent was serialized; nothing is granted until it is 0.
-    loose: usize,
+    /// Runs that began with one of these or later are not granted.
+    holds: Vec<RunId>,
+    /// What began before takes no more kernels: they came behind something that was held.
+    since: RunId,
     next: u64,
 }
 
@@ -144,9 +148,11 @@ impl Serializer {
     /// this one. A packet will retire for the kernel, and the run cannot go before it; if the kernel's run is
     /// `covered`, that packet was announced by an earlier call.
     pub(crate) fn place(&mut self, lane: Lane, obstructed: bool, covered: Option<RunId>) -> Place {
-        let other_ready = self.other_is_ready(lane);
+        let (other_ready, since) = (self.other_is_ready(lane), self.since);
         let (run, gate) = match self.last_run(lane) {
-            Some((run, granted)) if run.accepts(obstructed, granted && other_ready) => (run, Gate::None),
+            Some((run, granted)) if run.id >= since && run.accepts(obstructed, granted && other_ready) => {
+                (run, Gate::None)
+            }
             _ => self.new_run(lane, obstructed),
         };
         run.kernels += 1;
@@ -197,10 +203,30 @@ impl Serializer {
         self.grant_next()
     }
 
-    /// How much work outside any run is in flight; grants wait for 0.
-    pub(crate) fn set_loose(&mut self, loose: usize) -> Option<Release> {
-        self.loose = loose;
+    /// Holds back the runs that begin from now on, until [`end_hold`](Self::end_hold) with what this returned.
+    pub(crate) fn hold(&mut self) -> RunId {
+        let from = RunId(self.next);
+        self.holds.push(from);
+        self.since = from;
+        from
+    }
+
+    /// Holds back the same runs once more.
+    pub(crate) fn hold_again(&mut self, from: RunId) {
+        self.holds.push(from);
+    }
+
+    /// One of the holds from `from` on is over.
+    pub(crate) fn end_hold(&mut self, from: RunId) -> Option<Release> {
+        if let Some(index) = self.holds.iter().position(|hold| *hold == from) {
+            self.holds.swap_remove(index);
+        }
         self.grant_next()
+    }
+
+    /// Whether a hold keeps this run back.
+    fn is_held(holds: &[RunId], run: RunId) -> bool {
+        holds.iter().any(|from| *from <= run)
     }
 
     /// Whether no run waits or is granted.
@@ -224,7 +250,7 @@ impl Serializer {
             announces: obstructed,
         };
         self.next += 1;
-        if ready && self.granted.is_none() && self.loose == 0 {
+        if ready && self.granted.is_none() && self.holds.is_empty() {
             let (_, run) = self.granted.insert((lane, run));
             return (run, Gate::None);
         }
@@ -256,12 +282,15 @@ impl Serializer {
     }
 
     fn grant_next(&mut self) -> Option<Release> {
-        if self.granted.is_some() || self.loose > 0 {
+        if self.granted.is_some() {
             return None;
         }
-        let fronts = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
-            lane.waiting.front().filter(|run| run.ready).map(|run| (run.id, index))
-        });
+        let may_run = |run: &&Run| run.ready && !Self::is_held(&self.holds, run.id);
+        let fronts = self
+            .lanes
+            .iter()
+            .enumerate()
+            .filter_map(|(index, lane)| lane.waiting.front().filter(may_run).map(|run| (run.id, index)));
         let (_, index) = fronts.min()?;
         let run = self.lanes[index].waiting.pop_front()?;
         self.granted = Some((Lane(index), run));

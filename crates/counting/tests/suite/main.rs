@@ -10,3 +10,5 @@ mod lifecycle;
 mod queues;
 #[cfg(test)]
 mod rig;
+#[cfg(test)]
+mod stress;

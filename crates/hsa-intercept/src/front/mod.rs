@@ -41,11 +41,12 @@ use std::sync::Arc;
 
 use hsa_sys::hsa_queue_t;
 use wavescope_core::AqlPacket;
-use wavescope_core::sync::Mutex;
 use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wavescope_core::sync::{Mutex, thread};
 
 use crate::device::{Device, Signal};
 use crate::engine::QueueHandle;
+use crate::thread_mark::InsideHook;
 
 pub(crate) use block::Block;
 pub(crate) use hardware::HardwareQueue;
@@ -69,6 +70,7 @@ pub(crate) struct Front {
     stalled: AtomicBool,
     /// A mark is to be written between two batches.
     marking: AtomicBool,
+    closed: AtomicBool,
     reader: Mutex<Reader>,
 }
 
@@ -102,6 +104,7 @@ impl Front {
             busy: AtomicBool::new(false),
             stalled: AtomicBool::new(false),
             marking: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             reader: Mutex::new(Reader::default()),
         }
     }
@@ -138,10 +141,22 @@ impl Front {
         self.pump()
     }
 
-    /// Has a mark written behind what was enqueued so far. Returns whether the worker has to go on.
-    pub(crate) fn request_mark(&self) -> bool {
+    /// Has a mark written behind what was enqueued so far. Returns whether the worker has to go on; `None` if the
+    /// front is closed.
+    pub(crate) fn request_mark(&self) -> Option<bool> {
         self.marking.store(true, Ordering::SeqCst);
-        self.pump()
+        let stalled = self.pump();
+        (!self.closed.load(Ordering::Acquire)).then_some(stalled)
+    }
+
+    /// Reads nothing more, and waits until nobody reads: the hardware queue may go after that. A callback that destroys the
+    /// queue it is called for is not waited for.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        // Whoever reads makes the front idle again; who comes after that finds it busy for good.
+        while self.busy.swap(true, Ordering::SeqCst) && !InsideHook::is_current() {
+            thread::yield_now();
+        }
     }
 
     /// The value that the doorbell's signal has. Returns whether that is news.

@@ -116,10 +116,28 @@ fn a_destroyed_holder_hands_the_agent_on_and_its_late_events_are_ignored() {
 fn work_from_before_serialization_holds_back_the_first_grant() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
-    assert_eq!(serializer.set_loose(2), None);
+    let from = serializer.hold();
+    serializer.hold_again(from);
     assert_eq!(serializer.place(a, false, None).gate, Gate::Wait);
-    assert_eq!(serializer.set_loose(1), None);
-    assert_eq!(serializer.set_loose(0), Some(Release(a)));
+    assert_eq!(serializer.end_hold(from), None);
+    assert_eq!(serializer.end_hold(from), Some(Release(a)));
+}
+
+// What has to end may stand behind their gates.
+#[test]
+fn a_hold_lets_earlier_runs_go_on() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, None);
+    let on_b = serializer.place(b, false, None);
+    let from = serializer.hold();
+    let next_a = serializer.place(a, false, None);
+    assert_eq!(next_a.gate, Gate::Wait, "the granted run takes nothing from behind the hold");
+    assert_eq!(serializer.retired(a, on_a.run), Some(Release(b)));
+    assert_eq!(serializer.retired(b, on_b.run), None, "held");
+    assert_eq!(serializer.end_hold(from), Some(Release(a)));
+    assert_eq!(serializer.retired(a, next_a.run), None);
+    assert!(serializer.is_idle());
 }
 
 #[test]

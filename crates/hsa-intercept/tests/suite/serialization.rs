@@ -207,6 +207,30 @@ fn unseen_kernels_of_another_queue_hold_back_the_first_measured_one() {
     assert_eq!(a.ran.lock().unwrap()[0], Ran::Kernel(1));
 }
 
+// Declined kernels of an earlier subscription may still wait for the agent, and the mark stands behind them.
+#[test]
+fn what_waits_from_an_earlier_subscription_goes_on_when_the_next_begins() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    let a = Arc::new(FakeQueue::new(&engine, &device, AGENT));
+    let b = Arc::new(FakeQueue::new(&engine, &device, AGENT));
+    a.accept_marks();
+    b.accept_marks();
+    let first = engine.subscribe(FakeService::new(|_| Plan::Decline).subscription(&[AGENT], true)).unwrap();
+    a.submit(&[kernel(1, 0)]);
+    b.submit(&[kernel(2, 0)]);
+    engine.quiesce(first).unwrap();
+    engine.unsubscribe(first).unwrap();
+    let service = FakeService::new(|_| Plan::Count);
+    let next = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
+    b.submit(&[kernel(3, 0)]);
+    let started = std::time::Instant::now();
+    run_all(&[&a, &b]);
+    engine.drain(next, LIMIT).unwrap();
+    assert!(started.elapsed() < Duration::from_millis(800), "nobody had to be given up on");
+    assert_eq!(service.retired(), 1);
+}
+
 // It may be waiting for the very kernel that is held back: then it is given up on.
 #[test]
 fn a_queue_that_does_not_come_to_its_mark_does_not_hang_the_others() {
