@@ -43,6 +43,15 @@ pub struct StatusLie {
     pub clear: u32,
 }
 
+/// A gap in every trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+pub struct TraceLoss {
+    /// Events before it, from the start of the trace of a shader engine.
+    pub after: u64,
+    /// Events that are lost.
+    pub events: u64,
+}
+
 /// One fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -71,6 +80,8 @@ pub enum Fault {
     FailAllocation(u32),
     /// Trace buffers take no more than this many bytes and then are full.
     TraceBytes(u64),
+    /// Traces lose tokens, as when their FIFO overflows.
+    LoseTrace(TraceLoss),
     /// A compute unit or WGP is missing.
     Harvest(Harvest),
     /// A thread-trace status register lies.
@@ -189,6 +200,14 @@ impl FaultState {
     pub(crate) fn trace_bytes(&self) -> Option<u64> {
         self.plan.faults.iter().find_map(|fault| match fault {
             Fault::TraceBytes(bytes) => Some(*bytes),
+            _ => None,
+        })
+    }
+
+    /// The gap in traces.
+    pub(crate) fn trace_loss(&self) -> Option<TraceLoss> {
+        self.plan.faults.iter().find_map(|fault| match fault {
+            Fault::LoseTrace(loss) => Some(*loss),
             _ => None,
         })
     }

@@ -46,7 +46,7 @@ pub mod walk;
 pub use config::{DeviceConfig, Harvest};
 pub use device::{Device, DeviceOptions};
 pub use error::{Error, QueueFault};
-pub use fault::{CompletionFault, Fault, FaultPlan, StatusLie};
+pub use fault::{CompletionFault, Fault, FaultPlan, StatusLie, TraceLoss};
 pub use host::{Access, ClockHost, Host, TICKS_PER_SECOND};
 pub use queue::{Doorbell, Queue, QueueConfig, QueueId};
 pub use truth::{DispatchTruth, PathTruth, Truth, TruthFile, TruthSink, WalkTruth, WaveTruth};

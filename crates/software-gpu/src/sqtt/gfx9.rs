@@ -149,6 +149,8 @@ pub mod misc {
     pub const TIME: u8 = 0;
     /// A TIME token with the absolute clock follows.
     pub const TIME_RESET: u8 = 1;
+    /// Tokens were lost.
+    pub const LOST: u8 = 2;
 }
 
 /// What ISSUE says of a slot.

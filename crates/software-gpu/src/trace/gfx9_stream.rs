@@ -64,6 +64,12 @@ impl Stream {
         token.write(steps, out);
     }
 
+    /// Tells that tokens were lost before `cycle`.
+    pub(crate) fn lost(&mut self, cycle: u64, out: &mut BitWriter) {
+        let steps = self.advance(cycle, out);
+        Token::Misc { sh: 0, kind: misc::LOST }.write(steps, out);
+    }
+
     /// Brings time to within a token's own step of `cycle` and returns that step.
     fn advance(&mut self, cycle: u64, out: &mut BitWriter) -> u64 {
         let target = cycle.max(self.cycle) / CLOCKS * CLOCKS;

@@ -6,6 +6,7 @@
 use wavescope_pm4::{Generation, RegisterName as Name};
 
 use super::event::Location;
+use super::rdna_stream::RealTime;
 use super::unit::{Buffer, Stream, Unit};
 use super::{gfx9_stream, rdna_stream};
 use crate::sqtt::BitWriter;
@@ -78,7 +79,13 @@ pub(crate) fn buffer(generation: Generation, unit: &Unit) -> Buffer {
 }
 
 /// Opens the unit's stream at `cycle`.
-pub(crate) fn stream(generation: Generation, unit: &Unit, cycle: u64, out: &mut BitWriter) -> Stream {
+pub(crate) fn stream(
+    generation: Generation,
+    unit: &Unit,
+    cycle: u64,
+    cycles_per_tick: u64,
+    out: &mut BitWriter,
+) -> Stream {
     let tokens = unit.register(Name::SqThreadTraceTokenMask);
     let layout = match generation {
         Generation::Gfx9 => {
@@ -89,7 +96,19 @@ pub(crate) fn stream(generation: Generation, unit: &Unit, cycle: u64, out: &mut 
         Generation::Gfx11 => Layout::Gfx11,
         Generation::Gfx12 => Layout::Gfx12,
     };
-    Stream::Rdna(rdna_stream::Stream::begin(layout, header(layout, unit), cycle, tokens, out))
+    let interval = real_time_interval(layout, unit);
+    let real_time = interval.map(|interval| RealTime { cycles_per_tick, interval, last: None });
+    Stream::Rdna(rdna_stream::Stream::begin(layout, header(layout, unit), cycle, tokens, real_time, out))
+}
+
+/// Cycles between samples of the real-time clock: RT_FREQ 17:16 of the control register. gfx12 has no such field and
+/// samples as others do when set to 2.
+fn real_time_interval(layout: Layout, unit: &Unit) -> Option<u64> {
+    let frequency = match layout {
+        Layout::Gfx10 | Layout::Gfx11 => unit.register(Name::SqThreadTraceCtrl) >> 16 & 3,
+        Layout::Gfx12 | Layout::Gfx1250 => 2,
+    };
+    (frequency != 0).then(|| 1024 << frequency)
 }
 
 /// The header token of gfx10 and later. Its upper bits are those of captures (gfx1100, gfx1201), without the trace

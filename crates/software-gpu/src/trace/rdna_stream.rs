@@ -42,6 +42,18 @@ pub(crate) struct Stream {
     /// Cycle up to which the tokens have told time.
     cycle: u64,
     token_mask: u32,
+    real_time: Option<RealTime>,
+}
+
+/// Samples of the real-time clock in the stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RealTime {
+    /// Engine cycles of one tick.
+    pub(crate) cycles_per_tick: u64,
+    /// Cycles after which the next token is followed by a sample.
+    pub(crate) interval: u64,
+    /// Cycle of the last one.
+    pub(crate) last: Option<u64>,
 }
 
 impl Stream {
@@ -51,10 +63,11 @@ impl Stream {
         header: Header,
         cycle: u64,
         token_mask: u32,
+        real_time: Option<RealTime>,
         out: &mut BitWriter,
     ) -> Self {
         Token::Header(header).write(layout, 0, out);
-        Self { layout, cycle, token_mask }
+        Self { layout, cycle, token_mask, real_time }
     }
 
     /// Writes an event's tokens. A cycle before the last token's counts as that token's.
@@ -171,6 +184,30 @@ impl Stream {
             0
         };
         token.write(self.layout, own, out);
+        self.sample_clock(out);
+    }
+
+    fn sample_clock(&mut self, out: &mut BitWriter) {
+        let (layout, cycle) = (self.layout, self.cycle);
+        let Some(clock) = &mut self.real_time else { return };
+        if clock.last.is_none_or(|last| cycle - last >= clock.interval) {
+            clock.last = Some(cycle);
+            let value = cycle / clock.cycles_per_tick;
+            Token::Timestamp { stamp: Stamp::RealTime, lost: false, tag: false, value }.write(layout, 0, out);
+        }
+    }
+
+    /// Tells that tokens were lost before `cycle`.
+    pub(crate) fn lost(&mut self, cycle: u64, out: &mut BitWriter) {
+        /// Flag of MISC.
+        const LOST: u8 = 1;
+        if self.layout == Layout::Gfx10 {
+            return self.token(cycle, &Token::Misc { flags: LOST, cluster: None }, out);
+        }
+        let step = cycle.saturating_sub(self.cycle);
+        self.cycle += step;
+        let token = Token::Timestamp { stamp: Stamp::Elapsed, lost: true, tag: false, value: step };
+        token.write(self.layout, step, out);
     }
 
     /// Lets `step` clocks pass, more than three.

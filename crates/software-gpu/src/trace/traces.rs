@@ -33,6 +33,7 @@ pub(crate) struct Moment<'a> {
 pub(crate) struct Traces {
     generation: Generation,
     engines: usize,
+    cycles_per_tick: u64,
     units: Vec<Unit>,
     /// How many units are on.
     on: usize,
@@ -43,7 +44,8 @@ impl Traces {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         let units = (0..config.shader_engines()).map(|_| Unit::new()).collect();
         let engines = usize::from(config.se_per_xcc);
-        Self { generation: config.target.generation(), engines, units, on: 0, outputs: Vec::new() }
+        let (generation, cycles_per_tick) = (config.target.generation(), config.cycles_per_tick());
+        Self { generation, engines, cycles_per_tick, units, on: 0, outputs: Vec::new() }
     }
 
     /// Whether any unit traces.
@@ -162,7 +164,10 @@ impl Traces {
         let mut buffer = programming::buffer(self.generation, unit);
         buffer.limit = now.faults.trace_bytes().map_or(buffer.size, |limit| buffer.size.min(limit));
         unit.unmapped = buffer.size > 0 && !now.memory.is_valid(buffer.address, buffer.size, Access::Write);
-        unit.start(buffer, |unit, out| programming::stream(self.generation, unit, now.cycle, out));
+        let (generation, cycles_per_tick) = (self.generation, self.cycles_per_tick);
+        unit.start(buffer, now.faults.trace_loss(), |unit, out| {
+            programming::stream(generation, unit, now.cycle, cycles_per_tick, out)
+        });
         if let Some(units) = programming::sampled_units(self.generation, unit) {
             let plan = (now.plan)(index / self.engines, index % self.engines);
             plan.into_iter().for_each(|plan| unit.sample(Plan { units, ..plan }, now.cycle));

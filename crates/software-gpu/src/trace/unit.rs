@@ -6,6 +6,7 @@ use super::event::Event;
 use super::instructions::Cursor;
 use super::samples::{Plan, Samples};
 use super::{gfx9_stream, rdna_stream};
+use crate::fault::TraceLoss;
 use crate::place::Wave;
 use crate::sqtt::BitWriter;
 use crate::walk::Timed;
@@ -35,6 +36,14 @@ impl Stream {
         }
     }
 
+    /// Tells that tokens were lost before `cycle`.
+    fn lost(&mut self, cycle: u64, out: &mut BitWriter) {
+        match self {
+            Self::Gfx9(stream) => stream.lost(cycle, out),
+            Self::Rdna(stream) => stream.lost(cycle, out),
+        }
+    }
+
     fn end(&self, out: &mut BitWriter) {
         match self {
             Self::Gfx9(_) => {}
@@ -59,6 +68,27 @@ struct Waiting {
     event: Event,
 }
 
+/// Events that are lost on purpose.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gap {
+    loss: Option<TraceLoss>,
+    /// Events so far.
+    seen: u64,
+    /// Whether the stream has yet to tell of it.
+    untold: bool,
+}
+
+impl Gap {
+    /// Whether the next event is lost.
+    fn takes_next(&mut self) -> bool {
+        let number = self.seen;
+        self.seen += 1;
+        let lost = self.loss.is_some_and(|loss| (loss.after..loss.after + loss.events).contains(&number));
+        self.untold |= lost;
+        lost
+    }
+}
+
 /// Trace state of one engine of one XCC.
 #[derive(Debug)]
 pub(crate) struct Unit {
@@ -76,6 +106,7 @@ pub(crate) struct Unit {
     written: u64,
     full: bool,
     dropped: u32,
+    gap: Gap,
     /// The buffer is not mapped.
     pub(crate) unmapped: bool,
 }
@@ -94,6 +125,7 @@ impl Unit {
             written: 0,
             full: false,
             dropped: 0,
+            gap: Gap::default(),
             unmapped: false,
         }
     }
@@ -132,8 +164,13 @@ impl Unit {
     }
 
     /// Starts tracing into `buffer` with the stream that `begin` opens.
-    pub(crate) fn start(&mut self, buffer: Buffer, begin: impl FnOnce(&Self, &mut BitWriter) -> Stream) {
-        self.buffer = buffer;
+    pub(crate) fn start(
+        &mut self,
+        buffer: Buffer,
+        loss: Option<TraceLoss>,
+        begin: impl FnOnce(&Self, &mut BitWriter) -> Stream,
+    ) {
+        (self.buffer, self.gap) = (buffer, Gap { loss, ..Gap::default() });
         let mut out = std::mem::take(&mut self.encoded);
         self.stream = Some(begin(self, &mut out));
         self.encoded = out;
@@ -207,9 +244,16 @@ impl Unit {
             if self.full || self.encoded.bits() >= room {
                 self.full = true;
                 self.dropped = self.dropped.saturating_add(1);
-            } else {
-                stream.event(cycle, &event, &mut self.encoded);
+                continue;
             }
+            if self.gap.takes_next() {
+                self.dropped = self.dropped.saturating_add(1);
+                continue;
+            }
+            if std::mem::take(&mut self.gap.untold) {
+                stream.lost(cycle, &mut self.encoded);
+            }
+            stream.event(cycle, &event, &mut self.encoded);
         }
     }
 
