@@ -6,13 +6,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use wavescope_aql_profile::{TraceConfig, TraceParameter};
-use wavescope_att_decode::{CodeObjects, Decoder, Options, Record};
+use wavescope_att_decode::{CodeObjects, Decoder, EventKind, Info, Options, Record};
 use wavescope_att_resources::{Decision, Delivery, DispatchTrace, DispatchTraceSetup, TracedAgent};
 use wavescope_core::{ContextId, Overflow, TraceChunk, record_stream};
 use wavescope_counting::Catalogue;
+use wavescope_hsa_intercept::Technique;
 use wavescope_isa::CodeObject;
+use wavescope_software_gpu::{Fault, FaultPlan, TraceLoss};
 use wavescope_tests::{
-    Bed, PATIENCE, Placed, PlacedWave, TARGETS, count, is_detailed, on_both_faces, on_engine, place, total,
+    Bed, PATIENCE, Placed, PlacedWave, TARGETS, What, count, device_trace, is_detailed, on_both_faces,
+    on_engine, place, total,
 };
 use wavescope_workload::sample::Sample;
 use wavescope_workload::{Launch, kernels};
@@ -318,5 +321,65 @@ on_both_faces! {
             all += found.values().sum::<u64>();
         }
         assert!(samples > 40 && all > 500, "only {samples} samples of {all} instructions");
+    }
+}
+
+/// What a decoder finds in a trace besides waves.
+#[derive(Default)]
+struct Rest {
+    losses: usize,
+    data_lost: bool,
+    clocks: Vec<(i64, u64)>,
+}
+
+fn rest(data: &[u8]) -> Rest {
+    let mut rest = Rest::default();
+    let mut decoder = Decoder::new(CodeObjects::new(), Options::default());
+    let outcome = decoder.decode(data, &mut |record: Record<'_>| match record {
+        Record::Event(event) if event.kind == EventKind::PacketLoss => rest.losses += 1,
+        Record::Info(Info::DataLost) => rest.data_lost = true,
+        Record::Realtime(samples) => {
+            rest.clocks.extend(samples.iter().map(|sample| (sample.shader_clock, sample.realtime_clock)));
+        }
+        _ => {}
+    });
+    outcome.unwrap();
+    rest
+}
+
+#[test]
+fn lost_tokens_are_told_where_they_were_lost() {
+    for target in TARGETS {
+        println!("{target}");
+        let loss = Fault::LoseTrace(TraceLoss { after: 25, events: 7 });
+        let bed = Bed::with_faults(target, Technique::Doorbell, FaultPlan { faults: vec![loss] });
+        let resources = bed.resources(0);
+        let what = What { buffer_bytes: 8 << 20, ..What::of_context(1) };
+        let traces = device_trace(&bed, &resources, what).unwrap();
+        let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
+        traces.service.start().unwrap();
+        run_sample(&bed, &sample);
+        traces.service.stop().unwrap();
+        let found = rest(&traces.take()[0].data);
+        assert_eq!((found.losses, found.data_lost), (1, true));
+    }
+}
+
+on_both_faces! {
+    // gfx9 has clock samples in the marker words that software writes at start and stop, later chips in the stream.
+    fn clock_samples_run_at_the_devices_rate(bed on TARGETS) {
+        let resources = bed.resources(0);
+        let what = What { buffer_bytes: 8 << 20, ..What::of_context(1) };
+        let traces = device_trace(bed, &resources, what).unwrap();
+        let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
+        traces.service.start().unwrap();
+        run_sample(bed, &sample);
+        traces.service.stop().unwrap();
+        let clocks = rest(&traces.take()[0].data).clocks;
+        assert!(clocks.len() > 1, "{clocks:?}");
+        let (first, last) = (clocks[0], clocks[clocks.len() - 1]);
+        let (cycles, ticks) = ((last.0 - first.0) as f64, (last.1 - first.1) as f64);
+        let per_tick = f64::from(bed.agent(0).max_engine_clock_mhz / 100);
+        assert!((cycles / ticks / per_tick - 1.0).abs() < 0.01, "{cycles} cycles in {ticks} ticks, {per_tick}");
     }
 }
