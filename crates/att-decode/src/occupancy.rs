@@ -97,14 +97,13 @@ const PLACES: usize = 1 << 12;
 /// A map from wave place to the entry of the wave that runs there. Places are numbers below 4096.
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
-    bits: Box<[u64; PLACES / 64]>,
-    /// Address and code object of each entry.
+    /// Address, turned so that 0 stands for no wave, and code object of each entry.
     entries: Box<[[u64; 2]; PLACES]>,
 }
 
 impl Default for Running {
     fn default() -> Self {
-        Running { bits: Box::new([0; PLACES / 64]), entries: zeroed() }
+        Running { entries: zeroed() }
     }
 }
 
@@ -119,25 +118,25 @@ fn zeroed<T: Copy + Default, const N: usize>() -> Box<[T; N]> {
 impl Running {
     #[inline(always)]
     pub(crate) fn contains(&self, place: usize) -> bool {
-        self.bits[place / 64 % (PLACES / 64)] >> (place % 64) & 1 == 1
+        self.entries[place % PLACES][0] != 0
     }
 
+    /// Addresses have 48 bits, so that none is turned into 0.
     #[inline(always)]
     pub(crate) fn insert(&mut self, place: usize, entry: Pc) {
-        self.bits[place / 64 % (PLACES / 64)] |= 1 << (place % 64);
-        self.entries[place % PLACES] = [entry.address, entry.code_object_id];
+        self.entries[place % PLACES] = [!entry.address, entry.code_object_id];
     }
 
     #[inline(always)]
     pub(crate) fn get(&self, place: usize) -> Option<Pc> {
-        let [address, code_object_id] = self.entries[place % PLACES];
-        self.contains(place).then_some(Pc { address, code_object_id })
+        let [turned, code_object_id] = self.entries[place % PLACES];
+        (turned != 0).then_some(Pc { address: !turned, code_object_id })
     }
 
     #[inline(always)]
     pub(crate) fn remove(&mut self, place: usize) -> Option<Pc> {
         let entry = self.get(place)?;
-        self.bits[place / 64 % (PLACES / 64)] &= !(1 << (place % 64));
+        self.entries[place % PLACES][0] = 0;
         Some(entry)
     }
 }

@@ -68,6 +68,12 @@ impl Program {
     /// Start program counter of a wave of this queue.
     #[inline(always)]
     pub(crate) fn entry(&self, queue: Queue) -> Pc {
-        self.entries[queue.index()]
+        self.entry_of_start(queue.index() as u8)
+    }
+
+    /// The same for a queue as an RDNA start token names it: by its position.
+    #[inline(always)]
+    pub(crate) fn entry_of_start(&self, queue: u8) -> Pc {
+        self.entries[usize::from(queue) % Queue::COUNT]
     }
 }

@@ -67,7 +67,7 @@ fn scan_rdna(generation: Generation, chunk: &[u8], end: usize, take: &mut dyn Fn
             bit += padding(raw, RdnaCursor::unit(generation));
             continue;
         }
-        let entry = lookup(table, raw);
+        let entry = *lookup(table, raw);
         continues = entry.kind == TokenKind::WaveStartExt;
         if matches!(entry.kind, TokenKind::Reg | TokenKind::RegInit | TokenKind::Event) {
             take(Found { byte_offset: bit >> 3, kind: entry.kind, raw });

@@ -35,7 +35,7 @@ impl RdnaDecoder {
     #[inline]
     fn step_over_token(&mut self, raw: u64, data: &[u8], base: u64, out: &mut Outside<'_>) -> bool {
         let at = self.cursor.bit;
-        let entry = lookup(table(self.generation), raw);
+        let entry = *lookup(table(self.generation), raw);
         let may_be_damage = match entry.kind {
             TokenKind::Unknown => true,
             TokenKind::Header | TokenKind::Timestamp => out.recovery == Recovery::Resync,

@@ -54,7 +54,7 @@ fn probe(generation: Generation, data: &[u8], mut bit: u64) -> Probe {
             bit += padding(raw, unit);
             continue;
         }
-        let entry = lookup(table, raw);
+        let entry = *lookup(table, raw);
         if is_damage(generation, entry.kind, raw) {
             return Probe::Damage;
         }

@@ -63,8 +63,8 @@ impl Place {
 pub(crate) struct Layout {
     /// WAVE_START and WAVE_START_EXT.
     pub(crate) start: PlaceFields,
-    pub(crate) start_pipe: Field,
-    pub(crate) start_me: Field,
+    /// Pipe (two bits) and micro-engine (one).
+    pub(crate) start_queue: Field,
     /// WAVE_START_EXT has a work group behind the plain fields.
     pub(crate) has_extended_start: bool,
     pub(crate) end: PlaceFields,
@@ -96,8 +96,7 @@ const GFX12_SHADER_DATA: PlaceFields = PlaceFields::at(10, 4, 17);
 
 pub(super) static GFX10: Layout = Layout {
     start: GFX10_START,
-    start_pipe: Field::new(21, 23),
-    start_me: Field::new(23, 24),
+    start_queue: Field::new(21, 24),
     has_extended_start: false,
     end: PlaceFields::at(8, 3, 15),
     inst_slot: Field::new(8, 13),
@@ -111,8 +110,7 @@ pub(super) static GFX10: Layout = Layout {
 
 pub(super) static GFX12: Layout = Layout {
     start: GFX12_START,
-    start_pipe: Field::new(20, 22),
-    start_me: Field::new(22, 23),
+    start_queue: Field::new(20, 23),
     has_extended_start: true,
     end: PlaceFields::at(8, 4, 15),
     inst_slot: Field::new(7, 12),
@@ -126,8 +124,7 @@ pub(super) static GFX12: Layout = Layout {
 
 pub(super) static GFX1250: Layout = Layout {
     start: GFX12_START,
-    start_pipe: Field::new(20, 22),
-    start_me: Field::new(22, 23),
+    start_queue: Field::new(20, 23),
     has_extended_start: true,
     end: PlaceFields::at(10, 4, 17),
     inst_slot: Field::new(7, 12),

@@ -144,7 +144,7 @@ impl Tail<'_> {
             cursor.bit += RdnaCursor::unit(decoder.generation);
             return;
         }
-        let entry = lookup(table(decoder.generation), raw);
+        let entry = *lookup(table(decoder.generation), raw);
         cursor.bit += u64::from(entry.step);
         let step = i64::from(entry.delta) + late_delta(decoder.generation, entry.kind, raw);
         cursor.time = cursor.time.wrapping_add(step);

@@ -5,7 +5,7 @@ use super::form::{Form, GFX10, GFX11, GFX12, GFX1250, generation};
 use super::order::Quiet;
 use super::realtime::{Storing, store};
 use super::state::{Delivered, RdnaDecoder};
-use crate::bits::{BLOCK_BYTES, Block, Wide, bits, fill};
+use crate::bits::{BLOCK_BYTES, Block, Field, Wide, bits, fill};
 use crate::generation::Generation;
 use crate::options::Recovery;
 use crate::program::{ComputeRegister, MARKER_REGISTER};
@@ -19,6 +19,8 @@ enum Special {
     Passed,
     /// A MISC token, stepped over but not taken yet.
     Misc,
+    /// A TIMESTAMP with a sample of the real-time clock, stepped over.
+    Sample(u64),
     /// It needs a careful step.
     Careful,
 }
@@ -32,32 +34,40 @@ const fn matters_to_occupancy(kind: TokenKind) -> bool {
 /// Whether a register write has an effect. Most that a stream holds have none.
 #[inline(always)]
 fn is_watched_register<const F: Form>(raw: u64) -> bool {
-    let register = bits(raw, 16, 32) as u16;
-    let is_compute = bits(raw, 15, 16) == 1;
-    let is_marker = register == MARKER_REGISTER && (F == GFX10 || !is_compute);
-    is_marker || is_compute && register <= ComputeRegister::LAST
+    /// Register and, as the lowest bit, whether it is a compute register.
+    const NAME: Field = Field::new(15, 32);
+    let name = NAME.get(raw);
+    let marker = u64::from(MARKER_REGISTER) << 1;
+    let is_marker = name == marker || F == GFX10 && name == marker | 1;
+    is_marker || name & 1 == 1 && name <= u64::from(ComputeRegister::LAST) << 1 | 1
 }
 
 /// Tokens of one time that wait in the fast loop; more than these are rare.
 const PENDING: usize = 4;
+
+/// Not before any token: others are held back outside of the fast loop, and are looked at first.
+const NEVER: i64 = i64::MAX;
 
 /// Tokens of one time that wait for a later one, since another may have to go first (gfx10, gfx11).
 #[derive(Clone, Copy)]
 struct Pending {
     tokens: [Delivered; PENDING],
     count: usize,
+    /// A later token sets them free. Their time, or [`NEVER`].
     time: i64,
     /// A quiet token of their time stands before them.
     follows_quiet: bool,
 }
 
 impl Pending {
-    const NONE: Pending = Pending {
-        tokens: [Delivered { kind: TokenKind::Nop, raw: 0, time: 0, bit: 0 }; PENDING],
-        count: 0,
-        time: i64::MIN,
-        follows_quiet: false,
-    };
+    const fn none(time: i64) -> Self {
+        Pending {
+            tokens: [Delivered { kind: TokenKind::Nop, raw: 0, time: 0, bit: 0 }; PENDING],
+            count: 0,
+            time,
+            follows_quiet: false,
+        }
+    }
 
     #[inline(always)]
     fn begin(&mut self, token: Delivered, quiet: Quiet) {
@@ -85,15 +95,8 @@ struct At {
 const BLOCK_BITS: u64 = BLOCK_BYTES as u64 * 8;
 
 impl At {
-    fn of(cursor: &RdnaCursor, quiet: Quiet) -> Self {
-        let mut at = At {
-            origin: 0,
-            bit: cursor.bit,
-            last: cursor.bit,
-            time: cursor.time,
-            quiet,
-            pending: Pending::NONE,
-        };
+    fn of(cursor: &RdnaCursor, quiet: Quiet, pending: Pending) -> Self {
+        let mut at = At { origin: 0, bit: cursor.bit, last: cursor.bit, time: cursor.time, quiet, pending };
         at.next_block();
         at
     }
@@ -124,7 +127,7 @@ impl At {
         if kind == TokenKind::WaveReady {
             // It takes the time before, and waits for nothing if that is earlier than what waits.
             time = time.wrapping_sub(1);
-            if time < self.pending.time || time < self.quiet.time {
+            if time < self.pending.time && self.pending.count > 0 || time < self.quiet.time {
                 return;
             }
         }
@@ -133,7 +136,7 @@ impl At {
 
     /// Steps over a token.
     #[inline(always)]
-    fn pass(&mut self, entry: Entry) {
+    fn pass(&mut self, entry: &Entry) {
         self.last = self.bit + u64::from(entry.pad);
         self.bit += u64::from(entry.step);
         self.time = self.time.wrapping_add(i64::from(entry.delta));
@@ -141,7 +144,7 @@ impl At {
 
     /// Steps over padding, a plain clock step or a MISC token.
     #[inline(always)]
-    fn special<const F: Form>(&mut self, entry: Entry, raw: u64, resyncs: bool) -> Special {
+    fn special<const F: Form>(&mut self, entry: &Entry, raw: u64, resyncs: bool) -> Special {
         let generation = generation::<F>();
         match entry.kind {
             TokenKind::Nop => {
@@ -152,13 +155,13 @@ impl At {
             }
             TokenKind::Timestamp => {
                 let stamp = Timestamp::decode(generation, raw);
-                if stamp.lost || stamp.sample != 0 || resyncs {
+                if stamp.lost || resyncs {
                     return Special::Careful;
                 }
                 self.last = self.bit;
                 self.bit += u64::from(entry.step);
                 self.time = self.time.wrapping_add(stamp.step);
-                Special::Passed
+                if stamp.sample != 0 { Special::Sample(stamp.sample) } else { Special::Passed }
             }
             TokenKind::Misc => {
                 self.last = self.bit;
@@ -243,7 +246,8 @@ impl RdnaDecoder {
         base: u64,
         out: &mut Outside<'_>,
     ) {
-        let mut at = At::of(&self.cursor, self.quiet);
+        let pending = Pending::none(if self.held.is_empty() { i64::MIN } else { NEVER });
+        let mut at = At::of(&self.cursor, self.quiet, pending);
         let start = at.place();
         let origin = base * 8;
         let end = origin + RdnaCursor::fast_end(data.len());
@@ -288,6 +292,15 @@ impl RdnaDecoder {
                     Special::Passed => continue,
                     Special::Careful => return false,
                     Special::Misc => {}
+                    Special::Sample(value) => {
+                        let storing = Storing::at(generation::<F>(), true);
+                        store(&mut self.realtime, storing, at.time, value, &mut out.emitter);
+                        self.is_attentive = self.realtime.is_full();
+                        if self.is_attentive {
+                            return false;
+                        }
+                        continue;
+                    }
                 }
             } else {
                 token.raw = wide.window(shift + u32::from(entry.pad));
@@ -324,12 +337,12 @@ impl RdnaDecoder {
         // One clock late: it takes the time before its own.
         token.time = token.time.wrapping_sub(i64::from(token.kind == TokenKind::WaveReady));
         let pending = &mut at.pending;
-        if token.time > pending.time && self.held.is_empty() {
+        if token.time > pending.time {
             for due in 0..pending.count {
                 self.apply::<F>(pending.tokens[due % PENDING], false, out);
             }
             pending.begin(token, at.quiet);
-        } else if token.time == pending.time && pending.count < PENDING {
+        } else if token.time == pending.time && (1..PENDING).contains(&pending.count) {
             pending.tokens[pending.count] = token;
             pending.count += 1;
         } else {
@@ -346,6 +359,7 @@ impl RdnaDecoder {
             at.pending.begin(token, at.quiet);
         } else {
             self.hold::<F>(token, at.quiet.time, out);
+            at.pending.time = NEVER;
         }
     }
 
@@ -355,7 +369,7 @@ impl RdnaDecoder {
             self.follows_quiet = at.pending.follows_quiet;
             self.held.extend_from_slice(&at.pending.tokens[..at.pending.count]);
         }
-        at.pending = Pending::NONE;
+        (at.pending.count, at.pending.time) = (0, if self.held.is_empty() { i64::MIN } else { NEVER });
     }
 
     /// Takes a TIMESTAMP; returns the clock after it.

@@ -3,7 +3,6 @@
 use super::form::{BY_HEADER, Form, GFX1250};
 use super::layout::{EXT_LDS, EXT_WORKGROUP, Place, START_COUNT};
 use super::state::RdnaDecoder;
-use crate::program::Queue;
 use crate::record::{Occupancy, OccupancyTags, Pc};
 use crate::session::Outside;
 
@@ -29,7 +28,7 @@ impl Switch {
 }
 
 impl RdnaDecoder {
-    #[inline]
+    #[inline(always)]
     pub(super) fn wave_start<const F: Form>(
         &mut self,
         is_ext_token: bool,
@@ -48,8 +47,8 @@ impl RdnaDecoder {
             let end = place.occupancy(false, Pc::INVALID, time.wrapping_sub(1), OccupancyTags::default());
             self.occupancy.push(end, &self.program.code, &mut out.emitter);
         }
-        let (me, pipe) = (layout.start_me.byte(raw), layout.start_pipe.byte(raw));
-        let mut tags = OccupancyTags::of_queue(me, pipe);
+        let queue = layout.start_queue.byte(raw);
+        let mut tags = OccupancyTags::of_start(queue);
         if is_ext_token && layout.has_extended_start && !EXT_LDS.flag(raw) {
             tags = tags.extended(EXT_WORKGROUP.byte(raw));
         }
@@ -58,7 +57,7 @@ impl RdnaDecoder {
             cluster = self.take_cluster();
             tags = tags.in_cluster(cluster);
         }
-        let entry = self.program.entry(Queue::new(me, pipe));
+        let entry = self.program.entry_of_start(queue);
         self.running.insert(place.index(), entry);
         self.occupancy.push(place.occupancy(true, entry, time, tags), &self.program.code, &mut out.emitter);
         if let Some(markers) = &mut self.markers {
@@ -76,14 +75,22 @@ impl RdnaDecoder {
     /// What a start token says, for the cases that need all of it.
     fn start<const F: Form>(&self, is_ext_token: bool, raw: u64, time: i64) -> Start {
         let layout = self.header.layout::<F>();
-        let (me, pipe) = (layout.start_me.byte(raw), layout.start_pipe.byte(raw));
-        let mut tags = OccupancyTags::of_queue(me, pipe);
+        let queue = layout.start_queue.byte(raw);
+        let mut tags = OccupancyTags::of_start(queue);
         let mut workgroup = 0;
         if is_ext_token && layout.has_extended_start && !EXT_LDS.flag(raw) {
             workgroup = EXT_WORKGROUP.byte(raw);
             tags = tags.extended(workgroup);
         }
-        Start { place: layout.start.get(raw), tags, me, pipe, workgroup, cluster: 0, time }
+        Start {
+            place: layout.start.get(raw),
+            tags,
+            me: queue >> 2,
+            pipe: queue & 3,
+            workgroup,
+            cluster: 0,
+            time,
+        }
     }
 
     /// Complete waves of the slot leave, the new one begins.

@@ -424,7 +424,7 @@ impl RdnaDecoder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn wave_end<const F: Form>(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
         let place = self.header.layout::<F>().end.get(raw);
         if self.is_target(place) {

@@ -33,7 +33,7 @@ impl RdnaDecoder {
                 }
                 continue;
             }
-            let entry = lookup(table, raw);
+            let entry = *lookup(table, raw);
             let step = u64::from(entry.step).next_multiple_of(RdnaCursor::unit(self.generation));
             if at + step > end {
                 return self.cut_off(at, end, out);

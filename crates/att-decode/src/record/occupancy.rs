@@ -33,6 +33,21 @@ impl OccupancyTags {
         OccupancyTags((me as u32 & 7) << 1 | (pipe as u32 & 15) << 4)
     }
 
+    /// The same for a queue as a start token names it: pipe in the low two bits, micro-engine above.
+    #[inline(always)]
+    pub(crate) const fn of_start(queue: u8) -> Self {
+        const ALL: [OccupancyTags; 8] = {
+            let mut all = [OccupancyTags(0); 8];
+            let mut queue = 0;
+            while queue < 8 {
+                all[queue as usize] = OccupancyTags::of_queue(queue >> 2, queue & 3);
+                queue += 1;
+            }
+            all
+        };
+        ALL[queue as usize % 8]
+    }
+
     /// With the work group of an extended start.
     #[inline(always)]
     pub(crate) const fn extended(self, workgroup: u8) -> Self {

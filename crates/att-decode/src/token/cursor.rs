@@ -90,7 +90,7 @@ impl RdnaCursor {
         let mut cursor = self;
         while let Some(wide) = Wide::load(data, (cursor.bit >> 3) as usize) {
             let shift = (cursor.bit & 7) as u32;
-            let entry = lookup(table, wide.low(shift));
+            let entry = *lookup(table, wide.low(shift));
             if entry.is_special() || cursor.continues {
                 if let Some(token) = cursor.step(data, wide.window(shift)) {
                     value = f(value, token);
@@ -124,7 +124,7 @@ impl RdnaCursor {
             self.bit += padding(raw, self.unit);
             return None;
         }
-        let entry = lookup(self.table, raw);
+        let entry = *lookup(self.table, raw);
         self.bit += u64::from(entry.step);
         self.continues = entry.kind == TokenKind::WaveStartExt && Self::is_strict(self.generation);
         let step = match entry.kind {

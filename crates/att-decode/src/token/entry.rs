@@ -38,10 +38,10 @@ pub(crate) const INDEX_BITS: u8 = 12;
 /// A table of all prefixes.
 pub(crate) type Table = [Entry; 1 << INDEX_BITS];
 
-/// The entry of a window.
+/// The entry of a window. By reference, since loading each field costs less than taking a loaded entry apart.
 #[inline(always)]
-pub(crate) fn lookup(table: &Table, window: u64) -> Entry {
-    table[window as usize & ((1 << INDEX_BITS) - 1)]
+pub(crate) fn lookup(table: &Table, window: u64) -> &Entry {
+    &table[window as usize & ((1 << INDEX_BITS) - 1)]
 }
 
 /// Bits of padding at the start of a window that begins with padding, in whole units of which each is padding.

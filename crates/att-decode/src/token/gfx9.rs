@@ -15,7 +15,7 @@ pub(crate) const GFX9_TIME_MASK: i64 = (1 << 49) - 1;
 /// Entry of the token that begins with these bits.
 #[inline(always)]
 pub(crate) fn entry(raw: u64) -> Entry {
-    lookup(&GFX9, raw)
+    *lookup(&GFX9, raw)
 }
 
 /// Position and clock in a gfx9 stream.
