@@ -73,8 +73,11 @@ impl AgentState {
 
     /// Forgets a lane; its gate signal is not touched after this returned.
     pub(crate) fn remove_lane(&self, lane: Lane) {
-        self.serialize(|machine| machine.remove_lane(lane));
-        self.serialization.lock().gates[lane.0] = None;
+        // In one go: the lane may at once be another queue's.
+        let mut serialization = self.serialization.lock();
+        serialization.gates[lane.0] = None;
+        let release = serialization.machine.remove_lane(lane);
+        self.open(&serialization, release);
     }
 
     /// Tells the serializer something and opens the gate that it releases.
