@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use wavescope_pm4::Generation;
 
+use super::events::Quantity;
 use super::totals::{Totals, XccTotals};
 use super::walks::Walks;
 use crate::DeviceConfig;
@@ -69,6 +70,8 @@ pub(crate) struct Monitor {
     pending: Vec<Pending>,
     /// Walks of the pending waves.
     walks: Walks,
+    /// Whether instructions are counted.
+    instructions: bool,
     /// Dispatches still at work, as (up to here in the totals, end).
     dispatches: Vec<(u64, u64)>,
     synced: u64,
@@ -101,8 +104,7 @@ impl Monitor {
         };
         // gfx10 and later have no such clock switch among the registers that are written.
         let clocked = generation != Generation::Gfx9;
-        let largest = (0..chip.xccs()).map(|xcc| chip.units_of_xcc(xcc).len()).max().unwrap_or(0);
-        let totals = XccTotals::new(engines, sequencers, largest);
+        let totals = XccTotals::new(engines, sequencers);
         let perfmon = Perfmon { counting: false, clocked, live: totals.clone(), sampled: totals };
         let xccs = chip.xccs();
         let busy = BusyUntil {
@@ -119,6 +121,7 @@ impl Monitor {
             xccs: vec![perfmon; xccs],
             pending: Vec::new(),
             walks: Walks::default(),
+            instructions: false,
             dispatches: Vec::new(),
             synced: 0,
             busy,
@@ -166,6 +169,21 @@ impl Monitor {
         match self.generation {
             Generation::Gfx9 | Generation::Gfx10 => se,
             Generation::Gfx11 | Generation::Gfx12 => (se * self.arrays + sa) * self.units + unit,
+        }
+    }
+
+    /// Whether this is the first event that needs instructions counted.
+    pub(crate) const fn is_new(&self, quantity: Quantity) -> bool {
+        !self.instructions && matches!(quantity, Quantity::Instructions(_) | Quantity::Requests(_))
+    }
+
+    /// Counts instructions from now on. The caller has synced.
+    pub(crate) fn count_instructions(&mut self, chip: &Chip) {
+        self.instructions = true;
+        for (xcc, perfmon) in self.xccs.iter_mut().enumerate() {
+            let units = chip.units_of_xcc(xcc).len();
+            perfmon.live.watch_instructions(units);
+            perfmon.sampled.watch_instructions(units);
         }
     }
 
@@ -284,15 +302,18 @@ impl Monitor {
         let busy = extend(&mut self.busy.engines[xcc][se], from, end);
         let share = Share { cycles: end - from, busy, on_place };
         pending.add_to(&mut live.engines[se], &share);
-        let walk = self.walks.get(wave.walk);
+        let walk = self.walks.get(wave.walk).filter(|_| self.instructions);
         let executed = walk.map(|walk| walk.counts_between(from - wave.start, end - wave.start));
-        let executed = executed.unwrap_or_default();
-        live.units[usize::from(wave.place) - chip.units_of_xcc(xcc).start].add(&executed);
+        if let Some(executed) = &executed {
+            live.units[usize::from(wave.place) - chip.units_of_xcc(xcc).start].add(executed);
+        }
         if gates.open(position) {
             let busy = extend(&mut self.busy.sequencers[xcc][sequencer], from, end);
             pending.add_to(&mut live.sequencers[sequencer], &Share { busy, ..share });
             live.levels[sequencer] += u64::from(wave.end > now);
-            *live.sequencers[sequencer].executed.of_size(wave.size) += executed;
+            if let Some(executed) = executed {
+                *live.executed[sequencer].of_size(wave.size) += executed;
+            }
         }
     }
 }

@@ -1,10 +1,15 @@
 //! Totals against hand-computed intervals.
 
+use std::sync::Arc;
+
 use wavescope_pm4::Target;
 
+use super::instructions::Kind;
+use super::requests::Request;
 use super::*;
 use crate::DeviceConfig;
 use crate::place::{Chip, Wave};
+use crate::walk::{Detail, End, Flow, Path, Step, Timed, Times, Unit, Wait, Work};
 
 fn wave(place: u16, start: u64, end: u64, lanes: u8) -> Wave {
     Wave { workgroup: 0, start, end, place, simd: 0, slot: 0, lanes, size: 64, first: true, walk: 0 }
@@ -103,6 +108,48 @@ fn levels_show_the_resident_waves() {
         bench.monitor.sample(0xFF);
         assert_eq!(bench.monitor.sampled(0).value(Quantity::Level, 0, 0, None), resident, "at {now}");
     }
+}
+
+/// Ten scalar instructions, issued 10, 20, … 100 cycles after the start of a wave of 200.
+fn ten_scalars() -> Arc<Timed> {
+    let work = Work {
+        unit: Unit::Salu,
+        code: 1,
+        cycles: 4,
+        write: false,
+        atomic: false,
+        detail: Detail::None,
+        wait: Wait::NONE,
+    };
+    let steps = (0..10).map(|index| Step { pc: index * 4, work, flow: Flow::Next });
+    let path = Arc::new(Path { steps: steps.collect(), end: End::Program, asked: 0 });
+    let times = (1..=10).map(|index| Times { ready: index * 10, issue: index * 10 }).collect();
+    let counts = path.steps.iter().collect();
+    Arc::new(Timed { path, path_number: 0, times, counts, cycles: 200 })
+}
+
+#[test]
+fn instructions_count_from_the_first_select_that_asks_for_them() {
+    const SALU: Quantity = Quantity::Instructions(Kind::Salu);
+    let mut bench = Bench::new();
+    let salu = |bench: &mut Bench| {
+        bench.monitor.sample(0xFF);
+        bench.monitor.sampled(0).value(SALU, 0, 0, None)
+    };
+    bench.monitor.set_state(0xFF, 1);
+    bench.monitor.launch(&[wave(0, 100, 300, 64)], &[ten_scalars()], (100, 300), true, true);
+    assert!(bench.monitor.is_new(SALU) && !bench.monitor.is_new(Quantity::Waves));
+    bench.sync(145);
+    bench.monitor.count_instructions(&bench.chip);
+    // A sample of before the select is no sample of it.
+    assert_eq!(bench.monitor.sampled(0).value(SALU, 0, 0, None), 0);
+    assert!(!bench.monitor.is_new(SALU) && !bench.monitor.is_new(Quantity::Requests(Request::All)));
+    bench.sync(175);
+    assert_eq!(salu(&mut bench), 3, "those at 150, 160, 170");
+    bench.sync(1000);
+    assert_eq!((salu(&mut bench), bench.sample().waves), (6, 1));
+    bench.monitor.set_state(0xFF, 0);
+    assert_eq!(salu(&mut bench), 0);
 }
 
 /// The table of the crate's documentation, made from what is modelled.

@@ -16,11 +16,10 @@ pub(crate) struct Totals {
     pub(crate) wave_cycles: u64,
     pub(crate) busy_cycles: u64,
     pub(crate) busy_unit_cycles: u64,
-    pub(crate) executed: Executed,
 }
 
 /// Totals of an XCC.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct XccTotals {
     pub(crate) cycles: u64,
     pub(crate) gui_active: u64,
@@ -29,7 +28,9 @@ pub(crate) struct XccTotals {
     pub(crate) engines: Vec<Totals>,
     /// By sequencer.
     pub(crate) sequencers: Vec<Totals>,
-    /// By place of the XCC, from its first.
+    /// Instructions by sequencer, and memory requests by place of the XCC, from its first. Both empty as long as nobody
+    /// has asked for such an event: they are large, and totals are copied at every sample.
+    pub(crate) executed: Vec<Executed>,
     pub(crate) units: Vec<Requests>,
     /// Waves resident, by sequencer, at the last look.
     pub(crate) levels: Vec<u64>,
@@ -50,21 +51,45 @@ impl Totals {
     }
 }
 
+impl Clone for XccTotals {
+    fn clone(&self) -> Self {
+        let mut copy = Self::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    // Totals are copied at every sample: into what the last sample left, without allocating.
+    fn clone_from(&mut self, from: &Self) {
+        (self.cycles, self.gui_active, self.spi_busy) = (from.cycles, from.gui_active, from.spi_busy);
+        self.engines.clone_from(&from.engines);
+        self.sequencers.clone_from(&from.sequencers);
+        self.executed.clone_from(&from.executed);
+        self.units.clone_from(&from.units);
+        self.levels.clone_from(&from.levels);
+    }
+}
+
 impl XccTotals {
-    pub(crate) fn new(engines: usize, sequencers: usize, units: usize) -> Self {
+    pub(crate) fn new(engines: usize, sequencers: usize) -> Self {
         Self {
             engines: vec![Totals::default(); engines],
             sequencers: vec![Totals::default(); sequencers],
-            units: vec![Requests::default(); units],
             levels: vec![0; sequencers],
             ..Self::default()
         }
+    }
+
+    /// Counts instructions and memory requests from now on.
+    pub(crate) fn watch_instructions(&mut self, units: usize) {
+        self.executed.resize(self.sequencers.len(), Executed::default());
+        self.units.resize(units, Requests::default());
     }
 
     pub(crate) fn clear(&mut self) {
         (self.cycles, self.gui_active, self.spi_busy) = (0, 0, 0);
         self.engines.fill(Totals::default());
         self.sequencers.fill(Totals::default());
+        self.executed.fill(Executed::default());
         self.units.fill(Requests::default());
         self.levels.fill(0);
     }
@@ -99,7 +124,9 @@ impl XccTotals {
             Quantity::Requests(request) => {
                 unit.and_then(|unit| self.units.get(unit)).map_or(0, |unit| unit.count(request))
             }
-            Quantity::Instructions(kind) => sq.executed.count(kind),
+            Quantity::Instructions(kind) => {
+                self.executed.get(sequencer).map_or(0, |executed| executed.count(kind))
+            }
             Quantity::Level => self.levels.get(sequencer).copied().unwrap_or_default(),
         }
     }

@@ -259,11 +259,16 @@ impl Command<'_> {
         });
     }
 
-    /// Lists an event that reads as zero because nothing here counts it.
+    /// Takes note of an event that is selected; lists one that reads as zero because nothing here counts it.
     fn report(&mut self, counter: &Counter, value: u32) {
         let event = value & counter.block.select.event_mask;
         let target = self.config.target;
-        let known = quantity(target, counter.block, event).is_some() || accumulate(target, event).is_some();
+        let quantity = quantity(target, counter.block, event);
+        if quantity.is_some_and(|quantity| self.monitor.is_new(quantity)) {
+            self.sync();
+            self.monitor.count_instructions(self.chip);
+        }
+        let known = quantity.is_some() || accumulate(target, event).is_some();
         let Some(truth) = self.truth else { return };
         if !known && self.reported.insert((counter.block.id, event)) {
             let (device, block) = (self.config.device, counter.block.name.to_owned());

@@ -100,7 +100,7 @@ impl Kernels {
         let common = Common { entry, stagger, generation, seed: self.seed, code, outcomes };
         let numbered = &mut self.numbered;
         numbered.new.clear();
-        Dispatch { common, kernel, numbered, places: HashMap::new(), timed: Vec::new() }
+        Dispatch { common, kernel, numbered, places: Vec::new(), timed: Vec::new() }
     }
 
     /// Paths with their numbers that the last dispatch was the first to take.
@@ -145,7 +145,8 @@ pub(crate) struct Dispatch<'a> {
     common: Common<'a>,
     kernel: &'a mut Kernel,
     numbered: &'a mut Numbered,
-    places: HashMap<Key, u32>,
+    /// Numbers by key: few, so that looking through is quick.
+    places: Vec<(Key, u32)>,
     timed: Vec<Arc<Timed>>,
 }
 
@@ -160,12 +161,13 @@ impl Dispatch<'_> {
             waves_of_simd: waves_of_simd.next_power_of_two().min(32) as u8,
             waves_of_group: waves as u16,
         };
-        let place = match (self.common.outcomes, self.places.get(&key)) {
-            (None, Some(&known)) => known,
+        let known = self.places.iter().find(|(known, _)| *known == key).map(|(_, place)| *place);
+        let place = match (self.common.outcomes, known) {
+            (None, Some(known)) => known,
             (None, None) => {
                 let timed = self.kernel.timed(&self.common, self.numbered, key);
                 let place = self.add(timed);
-                self.places.insert(key, place);
+                self.places.push((key, place));
                 place
             }
             (Some(outcomes), _) => {
