@@ -119,10 +119,13 @@ impl AgentOwner {
     }
 
     /// Ends everything: admits nothing new, stops device traces, waits for what is in flight, releases the
-    /// resources and joins the thread. Bounded by the patience. A second time nothing is left to do.
+    /// resources and joins the thread. Bounded by the patience: what the GPU may still write is then kept for good and
+    /// named in the report. A second time nothing is left to do.
+    ///
+    /// A service that was dropped holds no lease, whatever became of its dispatches.
     ///
     /// # Errors
-    /// [`Error::StillLeased`]: nothing was released; drop the leases and call it again.
+    /// [`Error::StillLeased`] by a service that lives: nothing was released; drop it and call it again.
     pub fn shutdown(&self) -> Result<ShutdownReport, Error> {
         match self.ask(|reply| Message::Shutdown { reply }) {
             Err(Error::ShutDown(_)) => Ok(ShutdownReport::default()),

@@ -33,8 +33,8 @@ impl SlotMemory {
         Self { lease: Mutex::new(Some(lease)), own, reader, state: Mutex::new(State::default()) }
     }
 
-    /// For an instance that is kept for good because the GPU may still use it: its lease goes back, or the owner could
-    /// never end. The owner knows of the lost trace and keeps the slot. No slot is to be had any more.
+    /// For an instance that something may still use, the GPU or a client's thread: its lease goes back, or the owner
+    /// could never end. The owner knows of every trace in progress and keeps their slot. No slot is to be had any more.
     pub fn give_up_lease(&self) {
         let lease = self.lease.lock().take();
         drop(lease); // sends to the owner: not under the lock

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wavescope_att_resources::{Decision, Error};
-use wavescope_core::{InterceptionError, LossReason};
+use wavescope_att_resources::{BufferId, Decision};
+use wavescope_core::{AgentId, InterceptionError, LossReason};
 use wavescope_hsa_intercept::Technique;
 use wavescope_software_gpu::{CompletionFault, Fault, FaultPlan};
 use wavescope_tests::{
@@ -213,10 +213,12 @@ with_either_technique! {
             let error = stopped.unwrap_err().to_string();
             assert!(error.contains("1 dispatches of"), "packet {packet}: {error}");
             assert_eq!(traces.take(), []);
-            // Nobody destroys the queue: the service goes and what its packets name stays.
+            // Nobody destroys the queue: the service goes, and what its packets name stays.
             promptly(|| drop(traces));
-            let refusal = promptly(|| resources.owner.shutdown()).unwrap_err();
-            assert!(matches!(refusal, Error::StillLeased { .. }), "packet {packet}: {refusal:?}");
+            assert_eq!(bed.claims.holders(AgentId(0)), [], "packet {packet}");
+            let report = promptly(|| resources.owner.shutdown()).unwrap();
+            assert_eq!(report.cut_short.len(), 1, "packet {packet}");
+            assert_eq!(report.leaked, [BufferId::Output(0)], "packet {packet}");
             drop(submission);
             promptly(|| drop(queue));
         }

@@ -6,7 +6,8 @@
 //! # State
 //!
 //! *Contexts* register, acquire leases, and one of them *claims* the agent while it is started. Registered sizes
-//! may grow until the first lease; from then on buffers may exist, and growth is refused.
+//! may grow until the first lease; from then on buffers may exist, and growth is refused. The claim of a context
+//! goes with its last lease, which counts until its last trace has ended.
 //!
 //! *Traces* of the claiming context move through stages. Only one trace of the device runs at a time; dispatches
 //! wait on the GPU, where interception lets the next one run when the owner releases the one before.

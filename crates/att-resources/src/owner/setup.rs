@@ -146,7 +146,7 @@ impl Owner {
             entry.returned_early += 1;
             effects.push(Effect::Report(Violation::LeaseInUse { context, in_flight }));
         } else {
-            entry.give_back(1);
+            self.give_back(context, 1);
         }
     }
 
@@ -158,7 +158,18 @@ impl Owner {
         }
         if let Some(entry) = self.contexts.get_mut(&context) {
             entry.returned_early = 0;
-            entry.give_back(early);
+        }
+        self.give_back(context, early);
+    }
+
+    /// Without a lease nobody is told anything any more, and nobody is left to unhook.
+    fn give_back(&mut self, context: ContextId, leases: u32) {
+        let Some(entry) = self.contexts.get_mut(&context) else { return };
+        entry.leases = entry.leases.saturating_sub(leases);
+        if entry.leases == 0 {
+            entry.client = None;
+            entry.queues.clear();
+            self.claim.take_if(|holder| *holder == context);
         }
     }
 
@@ -208,13 +219,5 @@ impl Owner {
 impl Context {
     fn new(need: Need) -> Self {
         Self { need, leases: 0, returned_early: 0, client: None, queues: Vec::new() }
-    }
-
-    /// Without a lease nobody is told anything any more.
-    fn give_back(&mut self, leases: u32) {
-        self.leases = self.leases.saturating_sub(leases);
-        if self.leases == 0 {
-            self.client = None;
-        }
     }
 }

@@ -135,7 +135,11 @@ impl Crew {
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        let Err(error) = self.flush(Deadline::after(self.patience())) else { return };
+        let flushed = self.flush(Deadline::after(self.patience()));
+        if flushed.is_err() || self.tally.is_hung() {
+            self.lanes.iter().for_each(Lane::give_up_lease);
+        }
+        let Err(error) = flushed else { return };
         tracing::error!(context = %self.context, %error, "a client does not take its chunks");
         // Joining would wait for that client. The worker delivers the rest if it ever goes on, and ends then.
         self.worker.close();

@@ -204,12 +204,16 @@ impl DispatchTrace {
     }
 
     /// After a stop that failed, for good: nobody is asked any more, and what retires later is published to a
-    /// subscriber that outlives the service, so that the agent's queues go on.
+    /// subscriber that outlives the service, so that the agent's queues go on. The owner refuses other contexts as long
+    /// as the GPU may write the slot.
     fn abandon(&self) {
+        // Stopped: only the client did not take its chunks.
         let Phase::Active(id) = *self.phase.lock() else { return };
+        self.crew.tally.hung();
         if let Err(error) = self.interception.unsubscribe(id) {
             tracing::debug!(context = %self.crew.context, %error, "already unsubscribed");
         }
+        self.crew.release_claims();
     }
 }
 
@@ -217,7 +221,6 @@ impl Drop for DispatchTrace {
     fn drop(&mut self) {
         if let Err(error) = self.stop(self.crew.patience()) {
             tracing::error!(context = %self.crew.context, %error, "traced dispatches did not end");
-            self.crew.tally.hung();
             self.abandon();
         }
     }

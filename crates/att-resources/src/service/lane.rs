@@ -69,7 +69,10 @@ struct State {
 
 /// From the first start on.
 struct Live {
-    lease: Arc<Lease>,
+    /// `None` when the service is gone and what is in flight is not.
+    lease: Option<Arc<Lease>>,
+    /// Of the instance, which holds the lease too.
+    memory: Arc<SlotMemory>,
     address: Address<Message>,
     start: AqlPacket,
     stop: AqlPacket,
@@ -127,7 +130,8 @@ impl Lane {
         })?;
         let enable = QueuePacket::new(&self.shape, QueueCommand::Enable, &self.memory)?;
         let live = Live {
-            lease,
+            lease: Some(lease),
+            memory: Arc::clone(&slots),
             address: self.owner.address()?,
             start: vendor_packet(instance.start(), false),
             stop: vendor_packet(instance.stop(), true),
@@ -144,7 +148,7 @@ impl Lane {
     }
 
     pub(super) fn lease(&self) -> Option<Arc<Lease>> {
-        self.state.lock().live.as_ref().map(|live| Arc::clone(&live.lease))
+        self.state.lock().live.as_ref()?.lease.clone()
     }
 
     pub(super) fn address(&self) -> Option<Address<Message>> {
@@ -280,6 +284,17 @@ impl Lane {
 
     fn token(&self, slot: Token) -> Token {
         Token { index: (self.place as u32) << SLOT_BITS | slot.index, generation: slot.generation }
+    }
+
+    /// The service is gone, and something still holds its packets: the owner could never end if they held the lease
+    /// too. It knows of every trace in progress, and keeps their slot.
+    pub(super) fn give_up_lease(&self) {
+        let mut state = self.state.lock();
+        let Some(live) = state.live.as_mut() else { return };
+        let (lease, memory) = (live.lease.take(), Arc::clone(&live.memory));
+        drop(state);
+        memory.give_up_lease();
+        drop(lease); // sends to the owner: not under the lock, which hooks take
     }
 
     /// Keeps for good what packets in flight name.

@@ -191,8 +191,6 @@ impl Drop for Worker {
         }
         tracing::error!(context = %self.context, "the GPU may still use packets of this context: kept for good");
         self.lanes.iter().for_each(Lane::leak);
-        let instances = std::mem::take(&mut self.instances);
-        instances.iter().flatten().for_each(|installed| installed.memory.give_up_lease());
-        std::mem::forget(instances);
+        std::mem::forget(std::mem::take(&mut self.instances));
     }
 }

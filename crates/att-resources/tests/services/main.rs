@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of the tests")]
 
 mod device;
+mod ending;
 mod stage;
 #[path = "../support/mod.rs"]
 mod support;
@@ -16,7 +17,7 @@ use wavescope_aql_profile::{Builtin, TraceConfig};
 use wavescope_att_resources::{
     AgentOwner, BufferId, Decision, Delivery, DispatchTrace, DispatchTraceSetup, Error, Limits, TracedAgent,
 };
-use wavescope_core::sync::{Condvar, Mutex, thread};
+use wavescope_core::sync::thread;
 use wavescope_core::{
     Answer, ClaimTable, CodeObjectId, ContextId, Dispatch, Fence, Grant, LoadedCodeObject, LossReason,
     Overflow, PacketType, Records, TraceChunk, record_stream,
@@ -440,22 +441,6 @@ fn loaded_code_objects_are_named_until_they_are_unloaded() {
 }
 
 #[test]
-fn context_whose_dispatch_hung_keeps_what_its_packets_name() {
-    let world = World::new();
-    let tracing = world.context(1, config(1, 16 * MIB));
-    tracing.service.start().unwrap();
-    let launched = world.stage.launch(AGENT, 1);
-    world.stage.lose(&launched, LossReason::TimedOut);
-    tracing.service.stop(LONG).unwrap();
-    let (arena, used) = (Arc::clone(&tracing.arena), tracing.arena.allocations());
-    assert!(matches!(tracing.service.start(), Err(Error::AgentSilent { .. })));
-    drop(tracing);
-    assert_eq!(arena.allocations(), used);
-    // The lease is back all the same, and the owner keeps the slot.
-    assert_eq!(world.owner.shutdown().unwrap().leaked, [BufferId::Output(0)]);
-}
-
-#[test]
 fn panicking_callback_does_not_stop_the_deliveries() {
     let world = World::new();
     let arena = Arc::<Arena>::default();
@@ -503,85 +488,4 @@ fn impossible_buffer_is_refused_when_it_is_configured() {
     first.service.start().unwrap();
     let late = world.try_context(2, config(1, 32 * MIB), |_| Decision::None).err().unwrap();
     assert!(matches!(late, Error::GrowthRefused { context: ContextId(2), .. }), "{late}");
-}
-
-#[test]
-fn stop_returns_after_the_last_chunk_was_delivered() {
-    let world = World::new();
-    let arena = Arc::<Arena>::default();
-    let stopped = Arc::new((Mutex::new(false), Condvar::new()));
-    let (sink, chunks) = record_stream(1, Overflow::Block);
-    let seen = Arc::clone(&stopped);
-    // A slow client: it gives a stop that does not wait for it the time to return.
-    let callback = move |chunk: TraceChunk| {
-        let (guard, _) = seen.1.wait_timeout(seen.0.lock(), Duration::from_millis(100));
-        assert!(!*guard, "stop returned before the chunk was delivered");
-        sink.send(chunk);
-    };
-    let decide = Arc::new(|_: &Dispatch| Decision::StartAndStop { user_data: 0 });
-    let config = config(1, 16 * MIB);
-    let setup = world.setup(1, config.clone(), &arena, decide, Delivery::Callback(Box::new(callback)));
-    let tracing = Tracing { service: DispatchTrace::new(setup).unwrap(), chunks, arena, config };
-    tracing.service.start().unwrap();
-    let launched = world.stage.launch(AGENT, 1);
-    world.run(&tracing, &launched, &[]);
-    tracing.service.stop(LONG).unwrap();
-    *stopped.0.lock() = true;
-    stopped.1.notify_all();
-    assert!(tracing.chunks.try_recv().is_some());
-}
-
-#[test]
-fn dispatch_that_outlives_its_dropped_service_frees_the_agent() {
-    let world = World::with_limits(Limits { patience: Duration::from_millis(20), traces: 16 });
-    let tracing = world.context(1, config(1, 16 * MIB));
-    tracing.service.start().unwrap();
-    let (first, second) = (world.stage.launch(AGENT, 1), world.stage.launch(AGENT, 1));
-    let subscriber = world.stage.subscription().subscriber;
-    drop(tracing.service); // its patience ends before the dispatches do
-    assert_eq!(world.stage.calls().last(), Some(&Call::Unsubscribe));
-    for launched in [first, second] {
-        world.stage.finish(&subscriber, &launched);
-        world.stage.wait_for(Call::ReturnGrant(launched.token()));
-    }
-}
-
-/// A service whose client does not read; `dispatches` of two engines have retired, and their first chunk fills the
-/// stream.
-fn stalled(world: &World, dispatches: usize) -> Tracing {
-    let (sink, chunks) = record_stream(1, Overflow::Block);
-    let (arena, config) = (Arc::<Arena>::default(), config(0b11, 16 * MIB));
-    let decide = Arc::new(|_: &Dispatch| Decision::StartAndStop { user_data: 0 });
-    let setup = world.setup(1, config.clone(), &arena, decide, Delivery::Stream(sink));
-    let tracing = Tracing { service: DispatchTrace::new(setup).unwrap(), chunks, arena, config };
-    tracing.service.start().unwrap();
-    for dispatch in 0..dispatches {
-        let launched = world.stage.launch(AGENT, 1);
-        world.run(&tracing, &launched, &[writes(0, 1, 1), writes(1, 1, 1)]);
-        if dispatch == 0 {
-            world.stage.wait_for(Call::ReturnGrant(launched.token()));
-        }
-    }
-    tracing
-}
-
-#[test]
-fn stop_waits_for_an_idle_client_no_longer_than_it_may() {
-    for dispatches in 1..3 {
-        let world = World::new();
-        // With two the second is not even copied, so the owner does not let the context go.
-        let tracing = stalled(&world, dispatches);
-        assert!(matches!(tracing.service.stop(Duration::from_millis(50)), Err(Error::Core(_))));
-        let all: Vec<_> = tracing.chunks.iter().take(2 * dispatches).collect();
-        tracing.service.stop(LONG).unwrap();
-        assert_eq!((all.len(), tracing.service.summary().delivered), (2 * dispatches, dispatches as u64));
-    }
-}
-
-#[test]
-fn dropping_a_service_does_not_wait_for_an_idle_client_for_ever() {
-    let world = World::with_limits(Limits { patience: Duration::from_millis(50), traces: 16 });
-    let Tracing { service, chunks, .. } = stalled(&world, 1);
-    drop(service);
-    assert_eq!(chunks.iter().count(), 2, "delivered when the client reads after all");
 }
