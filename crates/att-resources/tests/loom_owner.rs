@@ -8,27 +8,14 @@
 mod loom_gpu;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use loom_gpu::{World, run_gpu, run_worker};
 use wavescope_att_resources::fault::{self, Fault};
 use wavescope_att_resources::{Error, Message};
 use wavescope_core::ContextId;
 use wavescope_core::actor::Address;
+use wavescope_core::sync::model::explore;
 use wavescope_core::sync::{Mutex, thread};
-
-/// Explores all schedules of `body` and says how many there were.
-fn explore(name: &str, body: fn()) {
-    let schedules = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&schedules);
-    loom::model(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        body();
-    });
-    let schedules = schedules.load(Ordering::Relaxed);
-    println!("{name}: {schedules} schedules");
-    assert!(schedules >= 100, "{name}: only {schedules} schedules");
-}
 
 fn broken(fault: Fault, body: fn()) {
     fault::set(fault);

@@ -5,11 +5,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of the tests")]
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wavescope_core::Error;
 use wavescope_core::actor::{Actor, Reply, spawn};
 use wavescope_core::fault::{self, Fault};
+use wavescope_core::sync::model::explore;
 use wavescope_core::sync::{Places, thread};
 
 enum Message {
@@ -32,19 +32,6 @@ impl Actor for Subject {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// Explores all schedules of `body` and says how many there were.
-fn explore(name: &str, body: fn()) {
-    let schedules = std::sync::Arc::new(AtomicUsize::new(0));
-    let counted = std::sync::Arc::clone(&schedules);
-    loom::model(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        body();
-    });
-    let schedules = schedules.load(Ordering::Relaxed);
-    println!("{name}: {schedules} schedules");
-    assert!(schedules >= 100, "{name}: only {schedules} schedules");
 }
 
 /// A client asks while another message ends the actor: answered or told, never left behind.

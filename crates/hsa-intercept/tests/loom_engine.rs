@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use loom_gpu::Gpu;
 use wavescope_core::sync::atomic::AtomicBool;
+use wavescope_core::sync::model::explore;
 use wavescope_core::sync::thread;
 use wavescope_core::{
     AgentId, Answer, AqlPacket, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Fence, Grant,
@@ -24,19 +25,6 @@ use wavescope_hsa_intercept::{Engine, QueueHandle};
 const AGENT: AgentId = AgentId(0);
 /// Time does not pass in a model.
 const NEVER: Duration = Duration::from_secs(1);
-
-/// Explores all schedules of `body` and says how many there were.
-fn explore(name: &str, body: fn()) {
-    let schedules = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&schedules);
-    loom::model(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        body();
-    });
-    let schedules = schedules.load(Ordering::Relaxed);
-    println!("{name}: {schedules} schedules");
-    assert!(schedules >= 100, "{name}: only {schedules} schedules");
-}
 
 fn broken(fault: Fault, body: fn()) {
     fault::set(fault);

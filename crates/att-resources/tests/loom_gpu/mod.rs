@@ -1,64 +1,23 @@
-//! The GPU of the models: one slot, written by one thread and copied by another.
+//! The owner's thread of the models, with a GPU and a worker that talk to it.
 #![expect(clippy::unwrap_used, reason = "helpers of the models")]
+
+mod gpu;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use gpu::run_gpu;
 use wavescope_att_resources::{
-    BufferId, Completion, Device, DeviceError, Message, Need, Owner, OwnerActor, Source, TraceClient, TraceId,
+    BufferId, Error, Message, Need, Owner, OwnerActor, Source, TraceClient, TraceId,
 };
-use wavescope_core::actor::{Actor, ActorThread, Address, reply, spawn_with};
+use wavescope_core::actor::{Actor, ActorThread, Address, Reply, reply, spawn_with};
 use wavescope_core::sync::thread::{self, JoinHandle};
-use wavescope_core::sync::{MailReceiver, MailSender, Mutex, Places, mailbox};
-use wavescope_core::{AgentId, AqlPacket, ContextId, LossReason, QueueId, Token};
+use wavescope_core::sync::{MailReceiver, MailSender, Places, mailbox};
+use wavescope_core::{AgentId, ContextId, LossReason, QueueId, Token};
 
-/// The fake GPU: its slot, and what has happened to it.
-#[derive(Default)]
-pub(crate) struct Gpu {
-    holds: Option<TraceId>,
-    is_freed: bool,
-    pub(crate) written: usize,
-    pub(crate) copied: usize,
-}
+use gpu::{FakeDevice, SharedGpu};
 
-pub(crate) type SharedGpu = Arc<Mutex<Gpu>>;
-
-struct FakeDevice(SharedGpu);
-
-impl Device for FakeDevice {
-    fn create_queue(&mut self, _packets: usize) -> Result<(), DeviceError> {
-        Ok(())
-    }
-    fn destroy_queue(&mut self) {}
-    fn allocate(&mut self, _buffer: BufferId, _bytes: u64) -> Result<u64, DeviceError> {
-        Ok(0x1000)
-    }
-    fn free(&mut self, _buffer: BufferId, _address: u64) {
-        self.0.lock().is_freed = true;
-    }
-    fn leak(&mut self, _buffer: BufferId, _address: u64) {}
-    fn submit(&mut self, _packets: &[AqlPacket], _done: Completion) -> Result<(), DeviceError> {
-        Err(DeviceError::Unwatched)
-    }
-}
-
-/// Runs the dispatches of context 1 one after the other, each when the one before was released.
-pub(crate) fn run_gpu(world: &mut World, dispatches: u32) -> JoinHandle<()> {
-    let (gpu, address, mut grants) = world.parts(|world| world.grants.take());
-    thread::spawn(move || {
-        for number in 0..dispatches {
-            if number > 0 && grants.recv().is_err() {
-                return;
-            }
-            let mut slot = gpu.lock();
-            assert!(!slot.is_freed, "the GPU wrote a slot that was freed");
-            (slot.holds, slot.written) = (Some(trace(1, number)), slot.written + 1);
-            drop(slot);
-            let _ = address.notify(Message::StopRetired { trace: trace(1, number), outcome: Ok(()) });
-        }
-        let _ = address.send(Message::Drained { context: ContextId(1), queue: QUEUE });
-    })
-}
+const QUEUE: QueueId = QueueId(7);
 
 /// Copies what it is told to.
 pub(crate) fn run_worker(world: &mut World, copies: usize) -> JoinHandle<()> {
@@ -67,16 +26,17 @@ pub(crate) fn run_worker(world: &mut World, copies: usize) -> JoinHandle<()> {
         for _ in 0..copies {
             let Ok(trace) = jobs.recv() else { return };
             let mut slot = gpu.lock();
-            let message = "the slot did not hold the data of the trace that was copied";
-            assert_eq!(slot.holds, Some(trace), "{message}");
+            assert_eq!(
+                slot.holds,
+                Some(trace),
+                "the slot did not hold the data of the trace that was copied"
+            );
             slot.copied += 1;
             drop(slot);
             let _ = address.notify(Message::SlotCopied { trace });
         }
     })
 }
-
-const QUEUE: QueueId = QueueId(7);
 
 /// Hands what ended to the worker and what was released to the GPU.
 struct FakeClient {
@@ -142,7 +102,7 @@ impl World {
 /// Handles a request before the owner has a thread.
 fn tell<T: std::fmt::Debug>(
     actor: &mut OwnerActor,
-    message: impl FnOnce(wavescope_core::actor::Reply<Result<T, wavescope_att_resources::Error>>) -> Message,
+    message: impl FnOnce(Reply<Result<T, Error>>) -> Message,
 ) {
     let (reply, mut pending) = reply("model");
     let _ = actor.handle(message(reply));

@@ -13,6 +13,8 @@ mod mailbox;
 #[path = "modelled_mailbox.rs"]
 mod mailbox;
 mod mailbox_types;
+#[cfg(loom)]
+pub mod model;
 
 #[cfg(loom)]
 pub use loom::sync::{Arc, atomic};
