@@ -100,6 +100,15 @@ impl Wide {
     }
 }
 
+/// Eight bytes of a block. Bytes count modulo the size of the block.
+#[inline(always)]
+pub(crate) fn block8(block: &Block, byte: usize) -> u64 {
+    let byte = byte % BLOCK_BYTES;
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&block[byte..byte + 8]);
+    u64::from_le_bytes(bytes)
+}
+
 /// The 64-bit window whose bit 0 is bit `bit` of the data, if nine bytes are left there.
 #[inline(always)]
 pub(crate) fn window(data: &[u8], bit: u64) -> Option<u64> {

@@ -35,26 +35,28 @@ impl OccupancyLog {
     /// Adds a record.
     #[inline]
     pub(crate) fn push(&mut self, record: Occupancy, code: &CodeObjects, emitter: &mut Emitter<'_>) {
-        if self.mode == Mode::Kept {
-            self.stored.push(record);
-        } else {
-            self.send(record, code, emitter);
+        self.stored.push(record);
+        if self.mode != Mode::Kept {
+            self.settle(code, emitter);
         }
     }
 
+    /// Takes the record out again that was just added: it is not kept.
     #[cold]
-    fn send(&mut self, record: Occupancy, code: &CodeObjects, emitter: &mut Emitter<'_>) {
-        if self.mode == Mode::Sent {
+    #[inline(never)]
+    fn settle(&mut self, code: &CodeObjects, emitter: &mut Emitter<'_>) {
+        if let Some(record) = self.stored.pop()
+            && self.mode == Mode::Sent
+        {
             emitter.emit(Record::Occupancy(&[late(record, code)]));
         }
     }
 
     /// Adds the start of a wave that was running before the stream began.
     pub(crate) fn push_in_front(&mut self, record: Occupancy, code: &CodeObjects, emitter: &mut Emitter<'_>) {
-        if self.mode == Mode::Kept {
-            self.in_front.push(record);
-        } else {
-            self.send(record, code, emitter);
+        match self.mode {
+            Mode::Kept => self.in_front.push(record),
+            _ => self.push(record, code, emitter),
         }
     }
 
@@ -63,23 +65,21 @@ impl OccupancyLog {
         self.stored.len() + self.in_front.len() >= BLOCK
     }
 
-    /// Hands everything over.
+    /// Hands everything over: what goes in front as a block of its own, since copying the rest behind it costs more.
     pub(crate) fn flush(&mut self, code: &CodeObjects, emitter: &mut Emitter<'_>) {
-        if !self.in_front.is_empty() {
-            self.in_front.reverse();
-            self.in_front.append(&mut self.stored);
-            std::mem::swap(&mut self.in_front, &mut self.stored);
-        }
-        if self.stored.is_empty() {
-            return;
-        }
-        if code.can_resolve_late() {
-            for record in &mut self.stored {
-                *record = late(*record, code);
+        self.in_front.reverse();
+        for records in [&mut self.in_front, &mut self.stored] {
+            if records.is_empty() {
+                continue;
             }
+            if code.can_resolve_late() {
+                for record in &mut *records {
+                    *record = late(*record, code);
+                }
+            }
+            emitter.emit(Record::Occupancy(records));
+            records.clear();
         }
-        emitter.emit(Record::Occupancy(&self.stored));
-        self.stored.clear();
     }
 }
 

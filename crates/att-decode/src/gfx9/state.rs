@@ -18,12 +18,19 @@ use crate::record::{
 };
 use crate::session::Outside;
 use crate::stitch::Chip;
-use crate::token::TokenKind;
 
 /// SIMDs of a compute unit.
-const SIMDS: usize = 4;
+const SIMDS: u8 = 4;
 /// Wave slots of a SIMD.
-pub(super) const SLOTS: usize = 10;
+const SLOTS: usize = 10;
+/// Waves of the target; tokens can name 16 slots of each SIMD.
+const WAVES: usize = SIMDS as usize * 16;
+
+/// Where the wave of a slot is kept.
+#[inline(always)]
+const fn wave_index(simd: u8, slot: u8) -> usize {
+    (simd as usize * 16 + slot as usize) % WAVES
+}
 
 /// What the stitcher needs to know.
 const CHIP: Chip = Chip { gfxip: 9, excludes_barrier_wait: false };
@@ -33,6 +40,25 @@ const CHIP: Chip = Chip { gfxip: 9, excludes_barrier_wait: false };
 pub(super) struct StaleIssue {
     pub(super) index: u32,
     pub(super) len: u32,
+}
+
+/// Why a token is refused: it names what does not exist.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Refusal {
+    /// A wave slot.
+    Slot(u8),
+    /// An instruction.
+    Issue(StaleIssue),
+}
+
+impl Refusal {
+    /// The error, for a token at a place.
+    pub(super) const fn at(self, byte_offset: u64) -> Error {
+        match self {
+            Refusal::Slot(slot) => Error::WaveSlot { byte_offset, slot },
+            Refusal::Issue(StaleIssue { index, len }) => Error::StaleIssue { byte_offset, index, len },
+        }
+    }
 }
 
 /// Where a wave is on the shader engine.
@@ -82,9 +108,8 @@ pub(crate) struct Gfx9Decoder {
     pub(super) scanned_to: u64,
     target_cu: u8,
     is_double_buffered: bool,
-    waves: Vec<Gfx9Wave>,
-    /// Which slots hold a wave.
-    is_live: [bool; SIMDS * SLOTS],
+    /// By [`wave_index`].
+    waves: Box<[Gfx9Wave; WAVES]>,
     running: Running,
     program: Program,
     occupancy: OccupancyLog,
@@ -96,7 +121,7 @@ pub(crate) struct Gfx9Decoder {
     phase: u32,
     is_lossy: bool,
     /// Why the last token was refused.
-    pub(super) refused: Option<Error>,
+    pub(super) refused: Option<Refusal>,
     /// Nobody looks at waves. They are followed all the same, since starts and ends depend on what they do.
     skips_waves: bool,
     wave_entries: u32,
@@ -112,8 +137,7 @@ impl Gfx9Decoder {
             scanned_to: 0,
             target_cu: bits(header, 20, 25) as u8,
             is_double_buffered: bits(header, 32, 33) == 1,
-            waves: vec![Gfx9Wave::new(); SIMDS * SLOTS],
-            is_live: [false; SIMDS * SLOTS],
+            waves: Box::new(std::array::from_fn(|_| Gfx9Wave::new())),
             running: Running::default(),
             program: Program::with_limit(options.limits.code_objects),
             occupancy: OccupancyLog::new(options),
@@ -135,59 +159,42 @@ impl Gfx9Decoder {
         self
     }
 
-    /// Takes one token other than TIME and time resets. A token that names hardware which does not exist is refused:
-    /// see `refused`.
+    /// Whether the hardware has the slot that a token names in the four bits from `from` on.
     #[inline(always)]
-    pub(super) fn take(&mut self, kind: TokenKind, raw: u64, time: i64, byte: u64, out: &mut Outside<'_>) {
-        match kind {
-            TokenKind::Misc => self.misc(raw, time, byte, out),
-            TokenKind::Issue => self.issue(raw, time),
-            TokenKind::Inst => self.inst(raw, time, byte),
-            TokenKind::WaveStart if self.has_slot(raw, 10, byte) => self.wave_start(raw, time, out),
-            TokenKind::WaveEnd if self.has_slot(raw, 10, byte) => self.wave_end(raw, time, out),
-            TokenKind::WaveAlloc => {
-                self.has_slot(raw, 10, byte);
-            }
-            TokenKind::RegCs | TokenKind::RegCsPriv => self.reg_cs(raw, time, out),
-            TokenKind::Reg => self.reg(raw, time, out),
-            TokenKind::InstPc if self.has_slot(raw, 5, byte) => self.inst_pc(raw),
-            TokenKind::ShaderData9 if self.has_slot(raw, 10, byte) => self.shader_data(raw, time, out),
-            TokenKind::Perf => self.perf(raw, time, out),
-            _ => {}
-        }
-    }
-
-    /// Refuses a slot that the hardware does not have. The slot is four bits from `from` on.
-    #[inline(always)]
-    fn has_slot(&mut self, raw: u64, from: u8, byte: u64) -> bool {
+    fn has_slot(&mut self, raw: u64, from: u8) -> bool {
         let slot = bits(raw, from, from + 4) as u8;
-        if usize::from(slot) < SLOTS {
-            return true;
+        let has = usize::from(slot) < SLOTS;
+        if !has {
+            self.refused = Some(Refusal::Slot(slot));
         }
-        self.refused = Some(Error::WaveSlot { byte_offset: byte, slot });
-        false
+        has
     }
 
+    /// The same for the tokens that name a place.
+    #[inline(always)]
+    pub(super) fn has_place(&mut self, raw: u64) -> bool {
+        self.has_slot(raw, 10)
+    }
+
+    /// The wave in a slot.
     #[inline(always)]
     fn wave(&mut self, simd: u8, slot: u8) -> Option<&mut Gfx9Wave> {
-        let index = usize::from(simd) * SLOTS + usize::from(slot);
-        if *self.is_live.get(index)? { self.waves.get_mut(index) } else { None }
+        Some(&mut self.waves[wave_index(simd, slot)]).filter(|wave| wave.status != Status::Absent)
     }
 
     /// Starts a wave in a slot that holds none.
+    #[inline(never)]
     fn begin_wave(&mut self, simd: u8, slot: u8, time: i64) -> &mut Gfx9Wave {
-        let index = usize::from(simd) * SLOTS + usize::from(slot);
         let cu = self.target_cu;
-        self.is_live[index] = true;
-        let wave = &mut self.waves[index];
+        let wave = &mut self.waves[wave_index(simd, slot)];
         wave.reset(time);
         wave.data.set_limit(self.wave_entries);
         (wave.data.cu, wave.data.simd) = (cu, simd);
         wave
     }
 
-    #[inline(never)]
-    fn misc(&mut self, raw: u64, time: i64, byte: u64, out: &mut Outside<'_>) {
+    /// A MISC token that says what happened.
+    pub(super) fn misc_event(&mut self, raw: u64, time: i64, byte: u64, out: &mut Outside<'_>) {
         let kind = match bits(raw, 13, 16) {
             2 => EventKind::PacketLoss,
             4 => EventKind::TtStallBegin,
@@ -205,7 +212,7 @@ impl Gfx9Decoder {
                 out.emitter.loss(Loss { kind: LossKind::PacketLoss, byte_offset: byte, bytes: 0, time });
             }
             EventKind::SaveContext => {
-                for (wave, _) in self.waves.iter_mut().zip(self.is_live).filter(|&(_, is_live)| is_live) {
+                for wave in self.waves.iter_mut().filter(|wave| wave.status != Status::Absent) {
                     wave.status = Status::SaveRequested;
                 }
             }
@@ -214,47 +221,69 @@ impl Gfx9Decoder {
     }
 
     #[inline(always)]
-    fn issue(&mut self, raw: u64, time: i64) {
+    pub(super) fn issue(&mut self, raw: u64, time: i64) -> bool {
         let simd = bits(raw, 5, 7) as u8;
         let mut fields = bits(raw, 8, 28);
         while fields != 0 {
-            let slot = fields.trailing_zeros() / 2;
-            let what = fields >> (2 * slot) & 3;
-            fields &= !(3 << (2 * slot));
-            if let Some(wave) = self.wave(simd, slot as u8) {
-                wave.issue(what, time);
+            let bit = fields.trailing_zeros() & !1;
+            let wave = &mut self.waves[wave_index(simd, (bit / 2) as u8)];
+            if wave.status == Status::Normal {
+                wave.issue(fields >> bit & 3, time);
+            }
+            fields &= !(3 << bit);
+        }
+        true
+    }
+
+    #[inline(always)]
+    pub(super) fn inst(&mut self, raw: u64, time: i64) -> bool {
+        if !self.has_slot(raw, 5) {
+            return false;
+        }
+        let (slot, simd, code) = (bits(raw, 5, 9) as u8, bits(raw, 9, 11) as u8, bits(raw, 11, 16) as u8);
+        let wave = &mut self.waves[wave_index(simd, slot)];
+        if wave.status != Status::Normal {
+            self.inst_out_of_turn(code, simd, slot, time);
+            return true;
+        }
+        let done = wave.inst(code, simd, time, &mut self.phase);
+        if let Err(stale) = done {
+            self.refused = Some(Refusal::Issue(stale));
+        }
+        done.is_ok()
+    }
+
+    /// INST of a wave that is not known yet, whose context is away, or that is in a trap.
+    #[cold]
+    fn inst_out_of_turn(&mut self, code: u8, simd: u8, slot: u8, time: i64) {
+        match self.wave(simd, slot) {
+            Some(wave) => wave.inst_in_switch(code, time),
+            // It has issued nothing.
+            None => {
+                self.begin_wave(simd, slot, time);
             }
         }
     }
 
-    #[inline(always)]
-    fn inst(&mut self, raw: u64, time: i64, byte: u64) {
-        if !self.has_slot(raw, 5, byte) {
-            return;
-        }
-        let (slot, simd, code) = (bits(raw, 5, 9) as u8, bits(raw, 9, 11) as u8, bits(raw, 11, 16) as u8);
-        let index = usize::from(simd) * SLOTS + usize::from(slot);
-        if !self.is_live[index] {
-            self.begin_wave(simd, slot, time);
-        }
-        let done = self.waves[index].inst(code, simd, time, &mut self.phase);
-        if let Err(StaleIssue { index, len }) = done {
-            self.refused = Some(Error::StaleIssue { byte_offset: byte, index, len });
-        }
-    }
-
     #[inline(never)]
-    fn inst_pc(&mut self, raw: u64) {
+    pub(super) fn inst_pc(&mut self, raw: u64) -> bool {
+        if !self.has_slot(raw, 5) {
+            return false;
+        }
         let pc = self.program.code.translate(bits(raw, 16, 64) << 2);
         if let Some(wave) = self.wave(bits(raw, 9, 11) as u8, bits(raw, 5, 9) as u8) {
             wave.new_pc(pc);
         }
+        true
     }
 
     #[inline(never)]
-    fn wave_start(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+    pub(super) fn wave_start(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) -> bool {
         /// Counts above this are context switches.
         const LAST_COUNT: u8 = 64;
+        if !self.has_place(raw) {
+            return false;
+        }
         let place = Place::of(raw);
         let (pipe, me) = (bits(raw, 16, 18) as u8, bits(raw, 18, 20) as u8);
         let (count, workgroup) = (bits(raw, 22, 29) as u8, bits(raw, 29, 32) as u8);
@@ -265,7 +294,7 @@ impl Gfx9Decoder {
                 if let Some(wave) = self.wave(place.simd, place.slot) {
                     wave.switch_context(time);
                 }
-                return;
+                return true;
             }
             if !is_busy {
                 let data = &mut self.begin_wave(place.simd, place.slot, time).data;
@@ -285,6 +314,7 @@ impl Gfx9Decoder {
         if let Some(markers) = &mut self.markers {
             markers.start((place.cu, place.simd, place.slot), entry, out.source);
         }
+        true
     }
 
     #[inline(always)]
@@ -293,13 +323,16 @@ impl Gfx9Decoder {
     }
 
     #[inline(never)]
-    fn wave_end(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+    pub(super) fn wave_end(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) -> bool {
+        if !self.has_place(raw) {
+            return false;
+        }
         let place = Place::of(raw);
         if self.is_target(place) {
             // Quirk: the end of a wave that nothing is known of, or whose context is away, leaves no trace.
             match self.wave(place.simd, place.slot) {
                 Some(wave) if wave.status == Status::Normal => wave.finish(time),
-                _ => return,
+                _ => return true,
             }
             self.deliver(place.simd, place.slot, out);
         }
@@ -321,19 +354,19 @@ impl Gfx9Decoder {
         if self.is_double_buffered && self.occupancy.is_full() {
             self.occupancy.flush(&self.program.code, &mut out.emitter);
         }
+        true
     }
 
     fn deliver(&mut self, simd: u8, slot: u8, out: &mut Outside<'_>) {
-        let index = usize::from(simd) * SLOTS + usize::from(slot);
-        self.is_live[index] = false;
-        if self.skips_waves {
-            return;
+        let wave = &mut self.waves[wave_index(simd, slot)];
+        wave.status = Status::Absent;
+        if !self.skips_waves {
+            out.deliver(&mut wave.data, slot, &self.program.code, CHIP);
         }
-        out.deliver(&mut self.waves[index].data, slot, &self.program.code, CHIP);
     }
 
     #[inline(never)]
-    fn reg_cs(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+    pub(super) fn reg_cs(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) -> bool {
         /// What the event register is written with for a partial flush.
         const PARTIAL_FLUSH: u32 = 7;
         let queue = queue(raw);
@@ -349,13 +382,14 @@ impl Gfx9Decoder {
             }
             _ => {}
         }
+        true
     }
 
     #[inline(never)]
-    fn reg(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+    pub(super) fn reg(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) -> bool {
         let is_valid = bits(raw, 15, 16) == 1;
         if !is_valid {
-            return;
+            return true;
         }
         let (register, data) = (bits(raw, 16, 32) as u16, (raw >> 32) as u32);
         match register {
@@ -367,6 +401,7 @@ impl Gfx9Decoder {
             }
             _ => {}
         }
+        true
     }
 
     fn marker_word(&mut self, data: u32, queue: Queue, time: i64, out: &mut Outside<'_>) {
@@ -385,7 +420,10 @@ impl Gfx9Decoder {
     }
 
     #[inline(never)]
-    fn shader_data(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+    pub(super) fn shader_data(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) -> bool {
+        if !self.has_place(raw) {
+            return false;
+        }
         let Place { cu, simd, slot, .. } = Place::of(raw);
         let value = bits(raw, 16, 48);
         let record = ShaderData { time, value, cu, simd, wave_id: slot, flags: 0, reserved: 0 };
@@ -394,19 +432,21 @@ impl Gfx9Decoder {
         if let Some(markers) = &mut self.markers {
             markers.word(record, &mut out.emitter);
         }
+        true
     }
 
     #[inline(never)]
-    fn perf(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) {
+    pub(super) fn perf(&mut self, raw: u64, time: i64, out: &mut Outside<'_>) -> bool {
         let sh = bits(raw, 5, 6);
         if sh != 0 || !out.emitter.wants(RecordKind::PerfEvent) {
-            return;
+            return true;
         }
         let (cu, bank) = (bits(raw, 6, 10) as u8, bits(raw, 10, 12) as u8);
         let counter = |from: u8| bits(raw, from, (from + 13).min(64)) as u16;
         let events = [counter(12), counter(25), counter(38), counter(51)];
         self.perf.push(PerfEvent { time: time - 4 * i64::from(cu), events, cu, bank });
         self.perf.flush_above(out.limits.counter_samples, &mut out.emitter);
+        true
     }
 
     /// Data is missing from here on.
@@ -426,9 +466,9 @@ impl Gfx9Decoder {
             markers.flush(&mut out.emitter);
         }
         self.perf.finish();
-        for index in 0..SIMDS * SLOTS {
-            if self.is_live[index] {
-                self.deliver((index / SLOTS) as u8, (index % SLOTS) as u8, out);
+        for (simd, slot) in (0..SIMDS).flat_map(|simd| (0..SLOTS as u8).map(move |slot| (simd, slot))) {
+            if self.wave(simd, slot).is_some() {
+                self.deliver(simd, slot, out);
             }
         }
         if self.is_lossy {

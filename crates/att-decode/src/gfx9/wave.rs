@@ -35,8 +35,10 @@ const REMEMBERED: usize = 17;
 /// Where a wave is in a context switch or trap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Status {
-    /// Runs.
+    /// The slot is empty.
     #[default]
+    Absent,
+    /// Runs.
     Normal,
     /// The shader engine asked for its context.
     SaveRequested,
@@ -105,7 +107,7 @@ impl Gfx9Wave {
     pub(super) fn new() -> Self {
         Gfx9Wave {
             data: WaveData::new(0),
-            status: Status::Normal,
+            status: Status::Absent,
             open: Fifo::new(),
             stalls: Fifo::new(),
             last_of_kind: [0; REMEMBERED],
@@ -131,16 +133,13 @@ impl Gfx9Wave {
                 self.data.is_trapping = true;
             }
             Status::Standby => self.status = Status::WaitingForPc,
-            Status::Normal | Status::WaitingForPc => {}
+            Status::Absent | Status::Normal | Status::WaitingForPc => {}
         }
     }
 
-    /// ISSUE: the wave was stalled (1), issued (2) or handled an immediate (3).
-    #[inline]
+    /// ISSUE: the wave was stalled (1), issued (2) or handled an immediate (3). Its status is normal.
+    #[inline(always)]
     pub(super) fn issue(&mut self, what: u64, time: i64) {
-        if self.status != Status::Normal {
-            return;
-        }
         let state_before = self.data.state;
         match what {
             1 => {
@@ -184,28 +183,25 @@ impl Gfx9Wave {
         self.data.state_begin = begin + cycles;
     }
 
-    /// INST: finishes the oldest unfinished instruction.
-    #[inline]
+    /// INST: finishes the oldest unfinished instruction. The status is normal.
+    #[inline(always)]
     pub(super) fn inst(&mut self, code: u8, simd: u8, time: i64, phase: &mut u32) -> Result<(), StaleIssue> {
-        if self.status != Status::Normal {
-            self.inst_in_switch(code, time);
-            return Ok(());
-        }
         let Some(index) = self.open.pop() else { return Ok(()) };
-        let at = index as usize;
         let list = &mut self.data.instructions[..];
-        let Some(&mut Instruction { time: issued, .. }) = list.get_mut(at) else {
-            return Err(StaleIssue { index, len: list.len() as u32 });
-        };
-        if let [.., last_but_one, _] = list
-            && issued < last_but_one.end()
+        if let [.., last_but_one, _] = &*list
+            && let Some(instruction) = list.get(index as usize)
+            && instruction.time < last_but_one.end()
         {
             *phase += 1;
         }
-        let mut before = 0;
-        if let Some(previous) = at.checked_sub(1).and_then(|previous| list.get_mut(previous)) {
-            clip(previous, issued);
-            before = previous.end();
+        let len = list.len() as u32;
+        let Some((before, [instruction, ..])) = list.split_at_mut_checked(index as usize) else {
+            return Err(StaleIssue { index, len });
+        };
+        let mut begin = 0;
+        if let Some(previous) = before.last_mut() {
+            clip(previous, instruction.time);
+            begin = previous.end();
         }
         let lateness = (*phase + u32::from(simd)) % 4;
         if let Some(last) = self.last_of_kind.get_mut(usize::from(code)) {
@@ -213,30 +209,46 @@ impl Gfx9Wave {
         }
         match MEANINGS[usize::from(code) % MEANINGS.len()] {
             Meaning::Is(category, shift) => {
-                self.finish_instruction(at, category, time, before, lateness + u32::from(shift));
+                let late = CYCLE * i64::from((lateness + u32::from(shift)) / 4);
+                finish_instruction(instruction, category, time - late, begin, &mut self.stalls);
+                Ok(())
             }
-            Meaning::Particular(category, shift) => {
-                self.begin_particular(at, code);
-                self.finish_instruction(at, category, time, before, lateness + u32::from(shift));
-            }
-            Meaning::Replays(kind) => return self.replay(at, kind, time),
-            Meaning::Nothing => return self.take_back(at),
+            meaning => self.inst_of_particular_code(code, meaning, index, (time, begin, lateness)),
         }
-        Ok(())
+    }
+
+    #[inline(never)]
+    fn inst_of_particular_code(
+        &mut self,
+        code: u8,
+        meaning: Meaning,
+        index: u32,
+        (time, begin, lateness): (i64, i64, u32),
+    ) -> Result<(), StaleIssue> {
+        match meaning {
+            Meaning::Is(category, shift) | Meaning::Particular(category, shift) => {
+                self.begin_particular(index, code);
+                if let Some(instruction) = self.data.instructions.get_mut(index as usize) {
+                    let late = CYCLE * i64::from((lateness + u32::from(shift)) / 4);
+                    finish_instruction(instruction, category, time - late, begin, &mut self.stalls);
+                }
+                Ok(())
+            }
+            Meaning::Replays(kind) => self.replay(index as usize, kind, time),
+            Meaning::Nothing => self.take_back(index as usize),
+        }
     }
 
     /// INST of a wave whose context is away, or that is in a trap.
-    #[cold]
-    fn inst_in_switch(&mut self, code: u8, time: i64) {
+    pub(super) fn inst_in_switch(&mut self, code: u8, time: i64) {
         if self.status == Status::WaitingForPc && code == code::PC {
             self.leave_trap(time);
         }
     }
 
-    #[cold]
-    fn begin_particular(&mut self, at: usize, code: u8) {
+    fn begin_particular(&mut self, index: u32, code: u8) {
         match code {
-            code::PC => self.data.add_point_at(at as u32 + 1, Pc::INVALID),
+            code::PC => self.data.add_point_at(index + 1, Pc::INVALID),
             _ => self.enter_trap(),
         }
     }
@@ -251,25 +263,6 @@ impl Gfx9Wave {
         }
         list.remove(at);
         Ok(())
-    }
-
-    /// Fills an instruction in; `before` is the end of the one before it.
-    #[inline(always)]
-    fn finish_instruction(&mut self, at: usize, category: Category, time: i64, before: i64, lateness: u32) {
-        let Some(instruction) = self.data.instructions.get_mut(at) else { return };
-        instruction.set_category(category);
-        let late = CYCLE * i64::from(lateness / 4);
-        instruction.duration = (CYCLE + (time - instruction.time - late).max(0)) as i32;
-        while let Some(stall) = self.stalls.first()
-            && stall < instruction.time
-        {
-            self.stalls.pop();
-            let begin = stall.max(before);
-            let (issued, end) = (instruction.time, instruction.end());
-            instruction.set_stall((issued - begin).max(0));
-            instruction.duration = (end - begin).max(CYCLE) as i32;
-            instruction.time = begin;
-        }
     }
 
     fn enter_trap(&mut self) {
@@ -333,5 +326,28 @@ fn clip(instruction: &mut Instruction, time: i64) {
     if time < instruction.end() {
         instruction.duration = (time - instruction.time).max(CYCLE) as i32;
         instruction.set_stall(i64::from(instruction.stall()).min(i64::from(instruction.duration)));
+    }
+}
+
+/// Fills an instruction in that was done at `time`, no earlier than the end of the one before it.
+#[inline(always)]
+fn finish_instruction(
+    instruction: &mut Instruction,
+    category: Category,
+    time: i64,
+    before: i64,
+    stalls: &mut Fifo<i64>,
+) {
+    instruction.set_category(category);
+    instruction.duration = (CYCLE + (time - instruction.time).max(0)) as i32;
+    while let Some(stall) = stalls.first()
+        && stall < instruction.time
+    {
+        stalls.pop();
+        let begin = stall.max(before);
+        let (issued, end) = (instruction.time, instruction.end());
+        instruction.set_stall((issued - begin).max(0));
+        instruction.duration = (end - begin).max(CYCLE) as i32;
+        instruction.time = begin;
     }
 }

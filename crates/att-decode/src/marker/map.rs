@@ -114,9 +114,9 @@ fn section<'a>(elf: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (table, size, count, names) = (word(0x28)?, half(0x3a)?, half(0x3c)?, half(0x3e)?);
     let header = |index: usize| usize::try_from(table).ok()?.checked_add(index.checked_mul(size.max(64))?);
     let contents = |index: usize| {
-        let at = header(index)?;
-        let (offset, len) =
-            (usize::try_from(word(at + 0x18)?).ok()?, usize::try_from(word(at + 0x20)?).ok()?);
+        let header = elf.get(header(index)?..)?.first_chunk::<64>()?;
+        let field = |at: usize| usize::try_from(u64::from_le_bytes(*header.get(at..)?.first_chunk()?)).ok();
+        let (offset, len) = (field(0x18)?, field(0x20)?);
         elf.get(offset..offset.checked_add(len)?)
     };
     let names = contents(names)?;
@@ -174,6 +174,11 @@ mod tests {
         assert_eq!(FunctionMap::of_code_object(&elf).unwrap().get(5).unwrap().name, "here");
         for cut in 0..elf.len() {
             let _ = FunctionMap::of_code_object(&elf[..cut]);
+        }
+        // The table at the very end of all addresses (found by fuzzing).
+        for far in [u64::MAX, u64::MAX - 0x20, u64::MAX - 127] {
+            elf[0x28..0x30].copy_from_slice(&far.to_le_bytes());
+            assert!(FunctionMap::of_code_object(&elf).is_none());
         }
     }
 }

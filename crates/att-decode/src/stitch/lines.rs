@@ -11,6 +11,11 @@ use crate::source::{InstructionSource, LineTraits, ProgramLine};
 /// Index of a line.
 pub(crate) type LineId = u32;
 
+/// The link to the line behind.
+pub(super) const BEHIND: usize = 0;
+/// The link to the line that a line branches to.
+pub(super) const TARGET: usize = 1;
+
 /// A link that was never followed.
 pub(super) const UNKNOWN: LineId = LineId::MAX;
 
@@ -18,10 +23,8 @@ pub(super) const UNKNOWN: LineId = LineId::MAX;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     pub(super) pc: Pc,
-    /// The line behind it.
-    pub(super) next: LineId,
-    /// Where it branches.
-    pub(super) target: LineId,
+    /// The line behind it, and the one that it branches to: [`BEHIND`] and [`TARGET`].
+    pub(super) links: [LineId; 2],
     /// Its class, refined by what makes the walk slow down.
     pub(super) class: LineClass,
     /// A trace instruction was matched with it before.
@@ -97,7 +100,7 @@ impl Lines {
         let ProgramLine { size, class, branch, traits } = line;
         let id = self.lines.len() as LineId;
         let kind = LineClass::new(class, traits);
-        self.lines.push(Line { pc, next: UNKNOWN, target: UNKNOWN, class: kind, is_seen: false });
+        self.lines.push(Line { pc, links: [UNKNOWN; 2], class: kind, is_seen: false });
         self.details.push(Details { class, traits, size, branch });
         self.by_pc.insert(pc, id);
         id
@@ -110,13 +113,7 @@ impl Lines {
         gfxip: u32,
         source: &mut dyn InstructionSource,
     ) -> Option<LineId> {
-        let line = self.get(id);
-        if line.next != UNKNOWN {
-            return Some(line.next);
-        }
-        let next = self.at(line.pc.offset(i64::from(self.details(id).size)), gfxip, source)?;
-        self.lines[id as usize].next = next;
-        Some(next)
+        self.linked(id, BEHIND, i64::from(self.details(id).size), gfxip, source)
     }
 
     /// The line that a branch goes to.
@@ -126,12 +123,25 @@ impl Lines {
         gfxip: u32,
         source: &mut dyn InstructionSource,
     ) -> Option<LineId> {
+        self.linked(id, TARGET, self.details(id).branch, gfxip, source)
+    }
+
+    /// Follows a link to the line that stands so many bytes behind.
+    #[inline(always)]
+    fn linked(
+        &mut self,
+        id: LineId,
+        link: usize,
+        distance: i64,
+        gfxip: u32,
+        source: &mut dyn InstructionSource,
+    ) -> Option<LineId> {
         let line = self.get(id);
-        if line.target != UNKNOWN {
-            return Some(line.target);
+        if line.links[link] != UNKNOWN {
+            return Some(line.links[link]);
         }
-        let target = self.at(line.pc.offset(self.details(id).branch), gfxip, source)?;
-        self.lines[id as usize].target = target;
-        Some(target)
+        let linked = self.at(line.pc.offset(distance), gfxip, source)?;
+        self.lines[id as usize].links[link] = linked;
+        Some(linked)
     }
 }

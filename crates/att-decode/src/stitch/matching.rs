@@ -11,16 +11,20 @@ pub(super) struct LineClass(u8);
 
 impl LineClass {
     /// Left out by the capture.
-    pub(super) const EXCLUDED: Self = Self(14);
+    pub(super) const EXCLUDED: Self = Self::of_number(14);
     /// Ends the walk, or may be left out by the capture.
-    const CLOSER_LOOK: Self = Self(15);
-    const COUNT: usize = 16;
+    const CLOSER_LOOK: Self = Self::of_number(15);
 
     pub(super) const fn new(class: InstructionClass, traits: LineTraits) -> Self {
         if traits.is_blank || traits.is_barrier_wait {
             return Self::CLOSER_LOOK;
         }
-        Self(class as u8)
+        Self::of_number(class as u8)
+    }
+
+    /// Kept in the high four bits, so that a category fits below.
+    const fn of_number(number: u8) -> Self {
+        Self(number << 4)
     }
 }
 
@@ -29,20 +33,20 @@ impl LineClass {
 #[repr(u8)]
 pub(super) enum Step {
     /// They match; the line behind is next.
-    Match,
+    Match = 0,
     /// They match; the branch target is next.
-    Jump,
+    Jump = 1,
     /// The line shows nothing in a trace; the one behind is next.
-    Silent,
+    Silent = 2,
     /// The rules have more to say.
     CloserLook,
 }
 
-/// Number of categories, unused numbers included.
-const CATEGORIES: usize = 16;
+/// Numbers of categories, unused ones included.
+const CATEGORIES: u8 = 16;
 
 /// The step for each class and category.
-static STEPS: [[Step; CATEGORIES]; LineClass::COUNT] = steps();
+static STEPS: [Step; 256] = steps();
 
 const CLASSES: [InstructionClass; 14] = [
     InstructionClass::Unknown,
@@ -61,23 +65,23 @@ const CLASSES: [InstructionClass; 14] = [
     InstructionClass::Mov64,
 ];
 
-const fn steps() -> [[Step; CATEGORIES]; LineClass::COUNT] {
-    let mut steps = [[Step::CloserLook; CATEGORIES]; LineClass::COUNT];
+const fn steps() -> [Step; 256] {
+    let mut steps = [Step::CloserLook; 256];
     let mut at = 0;
     while at < CLASSES.len() {
         let class = CLASSES[at];
         let mut number = 0;
         while number < CATEGORIES {
-            if let Some(category) = Category::from_number(number as u8) {
-                let row = &mut steps[class as usize];
+            if let Some(category) = Category::from_number(number) {
+                let step = &mut steps[(LineClass::of_number(class as u8).0 | number) as usize];
                 let is_silent = matches!(class, InstructionClass::Unknown | InstructionClass::Skip);
                 let waits = matches!(category, Category::Trap | Category::Unfinished);
                 if is_silent && !waits {
-                    row[number] = Step::Silent;
+                    *step = Step::Silent;
                 } else if is_trivial(category, class) {
-                    row[number] = Step::Match;
+                    *step = Step::Match;
                 } else if matches!((class, category), (InstructionClass::Branch, Category::Jump)) {
-                    row[number] = Step::Jump;
+                    *step = Step::Jump;
                 }
             }
             number += 1;
@@ -90,7 +94,7 @@ const fn steps() -> [[Step; CATEGORIES]; LineClass::COUNT] {
 /// What to do with a line of this class and an instruction of this category.
 #[inline(always)]
 pub(super) fn step(class: LineClass, category_number: u8) -> Step {
-    STEPS[usize::from(class.0) % LineClass::COUNT][usize::from(category_number) % CATEGORIES]
+    STEPS[usize::from(class.0 | category_number % CATEGORIES)]
 }
 
 /// The category that carries the name of a class; none for classes of their own.

@@ -118,18 +118,15 @@ impl Walk<'_> {
             None => self.instructions.len(),
         };
         let Some(instructions) = self.instructions.get_mut(self.index..end) else { return };
+        let lines = &self.lines.lines[..];
         let mut matched = 0;
         let mut silent = 0;
         while let Some(instruction) = instructions.get_mut(matched)
-            && let Some(line) = self.lines.lines.get_mut(next as usize)
+            && let Some(line) = lines.get(next as usize)
         {
             let step = step(line.class, instruction.category_number());
-            let follows = match step {
-                Step::Match | Step::Silent => line.next,
-                Step::Jump => line.target,
-                Step::CloserLook => break,
-            };
-            if follows == UNKNOWN {
+            let follows = line.links[step as usize % 2];
+            if step == Step::CloserLook || follows == UNKNOWN {
                 break;
             }
             next = follows;
@@ -140,7 +137,6 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            line.is_seen = true;
             instruction.pc = line.pc;
             matched += 1;
         }

@@ -3,7 +3,7 @@
 use super::entry::{Entry, lookup};
 use super::iter::Token;
 use super::kind::TokenKind;
-use super::tables::GFX9;
+use super::tables::{GFX9, GFX9_ROWS};
 use crate::bits::{load8, load16_padded};
 
 /// gfx9 counts time in units of four clocks.
@@ -16,6 +16,27 @@ pub(crate) const GFX9_TIME_MASK: i64 = (1 << 49) - 1;
 #[inline(always)]
 pub(crate) fn entry(raw: u64) -> Entry {
     *lookup(&GFX9, raw)
+}
+
+/// Bits that name a token.
+pub(crate) const GFX9_KIND_BITS: u64 = 0xf;
+
+/// What the low four bits of a token of a kind are: loops match on them, with constants made of the table's rows.
+pub(crate) const fn gfx9_name(kind: TokenKind) -> u64 {
+    GFX9_ROWS[row_of(kind)].prefix().0 as u64
+}
+
+/// Bytes of a token of a kind.
+pub(crate) const fn gfx9_bytes(kind: TokenKind) -> usize {
+    GFX9_ROWS[row_of(kind)].bits as usize / 8
+}
+
+const fn row_of(kind: TokenKind) -> usize {
+    let mut row = 0;
+    while GFX9_ROWS[row].kind as u8 != kind as u8 {
+        row += 1;
+    }
+    row
 }
 
 /// Position and clock in a gfx9 stream.

@@ -162,7 +162,7 @@ pub(crate) static GFX12: Table = build(&GFX12_ROWS, NIBBLE);
 pub(crate) static GFX1250: Table = with_valu_delta(build(&GFX1250_ROWS, BYTE));
 
 /// Bits of the MISC type field that gfx9 tokens keep their increment in, and everything else's single bit.
-const GFX9_ROWS: [Row; 16] = [
+pub(super) const GFX9_ROWS: [Row; 16] = [
     row(Misc, "0000", 16, (4, 12)),
     row(Time, "0001", 64, (4, 5)),
     row(Reg, "0010", 64, (4, 5)),
