@@ -20,33 +20,4 @@ pub enum Fault {
     ShutdownForgotten,
 }
 
-#[cfg(not(loom))]
-pub(crate) const fn is(_: Fault) -> bool {
-    false
-}
-
-#[cfg(loom)]
-mod switch {
-    use std::cell::Cell;
-
-    use super::Fault;
-
-    // loom runs all threads of a model on the thread that called it: parallel tests do not disturb each other.
-    std::thread_local! {
-        static ACTIVE: Cell<Option<Fault>> = const { Cell::new(None) };
-    }
-
-    /// Breaks `fault` for the models that this thread runs from now on.
-    pub fn set(fault: Fault) {
-        ACTIVE.set(Some(fault));
-    }
-
-    pub(crate) fn is(fault: Fault) -> bool {
-        ACTIVE.get() == Some(fault)
-    }
-}
-
-#[cfg(loom)]
-pub(crate) use switch::is;
-#[cfg(loom)]
-pub use switch::set;
+wavescope_core::fault_switch!(Fault);

@@ -1,10 +1,11 @@
 //! Traces in progress: who may trace, in which order. One test per rule, named after its fact.
 #![cfg(not(loom))]
+#![expect(clippy::unwrap_used, reason = "helpers of the tests")]
 
 mod support;
 
 use support::{AGENT, Event, MIB, Rig, packets, trace};
-use wavescope_att_resources::{BufferId, Error, Message, QUEUE_PACKETS, Source};
+use wavescope_att_resources::{BufferId, Error, Lease, Message, QUEUE_PACKETS, Source};
 use wavescope_core::{ContextId, LossReason, QueueId};
 
 fn is_event_of_traces(event: &Event) -> bool {
@@ -15,6 +16,14 @@ fn is_event_of_traces(event: &Event) -> bool {
 fn traces(rig: &Rig) -> Vec<Event> {
     rig.flush();
     rig.gpu.log().into_iter().filter(is_event_of_traces).collect()
+}
+
+/// A rig whose context 1 may trace.
+fn claimed() -> (Rig, Lease) {
+    let rig = Rig::new();
+    let lease = rig.lease(1);
+    lease.claim().unwrap();
+    (rig, lease)
 }
 
 #[test]
@@ -57,9 +66,7 @@ fn trace_without_a_claim_or_of_another_context_is_refused() {
 
 #[test]
 fn dispatch_is_read_after_it_retired_and_the_next_runs_after_it_was_copied() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let (one, two) = (trace(1, 0), trace(1, 1));
     rig.dispatch(one, 7);
     rig.dispatch(two, 7);
@@ -75,9 +82,7 @@ fn dispatch_is_read_after_it_retired_and_the_next_runs_after_it_was_copied() {
 
 #[test]
 fn dispatches_may_retire_in_another_order_than_they_were_enqueued() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let (one, two) = (trace(1, 0), trace(1, 1));
     rig.dispatch(one, 7);
     rig.dispatch(two, 8);
@@ -91,9 +96,7 @@ fn dispatches_may_retire_in_another_order_than_they_were_enqueued() {
 
 #[test]
 fn dispatch_that_ran_before_the_slot_was_copied_is_lost_not_mixed() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let (one, two) = (trace(1, 0), trace(1, 1));
     rig.dispatch(one, 7);
     rig.dispatch(two, 8);
@@ -106,9 +109,7 @@ fn dispatch_that_ran_before_the_slot_was_copied_is_lost_not_mixed() {
 
 #[test]
 fn lost_dispatch_is_not_read_and_lets_the_next_run() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, lease) = claimed();
     let one = trace(1, 0);
     rig.dispatch(one, 7);
     rig.lost(one, LossReason::QueueDestroyed);
@@ -119,9 +120,7 @@ fn lost_dispatch_is_not_read_and_lets_the_next_run() {
 
 #[test]
 fn events_of_unknown_traces_change_nothing() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let one = trace(1, 0);
     rig.retired(one);
     rig.copied(one);
@@ -138,9 +137,7 @@ fn events_of_unknown_traces_change_nothing() {
 
 #[test]
 fn device_trace_starts_stops_and_is_copied_before_the_next_starts() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let (one, two) = (trace(1, 0), trace(1, 1));
     rig.started(one);
     let second = rig.begin_device(two); // nested: queued, not overlapping
@@ -158,9 +155,7 @@ fn device_trace_starts_stops_and_is_copied_before_the_next_starts() {
 
 #[test]
 fn data_are_not_read_before_the_stop_packet_retired() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let one = trace(1, 0);
     rig.started(one);
     let _stop = rig.stop_device(one);
@@ -173,9 +168,7 @@ fn data_are_not_read_before_the_stop_packet_retired() {
 
 #[test]
 fn stop_while_starting_waits_for_the_start() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let one = trace(1, 0);
     let begin = rig.begin_device(one);
     let stop = rig.stop_device(one);
@@ -189,9 +182,7 @@ fn stop_while_starting_waits_for_the_start() {
 
 #[test]
 fn trace_stopped_before_its_turn_never_starts() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     rig.started(trace(1, 0));
     let begin = rig.begin_device(trace(1, 1));
     rig.stop_device(trace(1, 1)).wait().unwrap().unwrap();
@@ -202,9 +193,7 @@ fn trace_stopped_before_its_turn_never_starts() {
 
 #[test]
 fn batch_larger_than_the_queue_is_refused() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let source = Source::Device { start: packets(&[0; QUEUE_PACKETS + 1]), stop: packets(&[1]) };
     let (address, id) = (rig.address(), trace(1, 0));
     let begin = address.ask(|reply| Message::Begin { trace: id, source, reply: Some(reply) }).wait().unwrap();
@@ -217,9 +206,7 @@ fn batch_larger_than_the_queue_is_refused() {
 
 #[test]
 fn batches_go_one_at_a_time_and_never_overrun_the_queue() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let id = trace(1, 0);
     rig.started(id);
     let address = rig.address();
@@ -300,9 +287,7 @@ fn unclaimed_dispatch_is_followed_all_the_same() {
 
 #[test]
 fn packets_for_a_trace_that_does_not_run_are_refused() {
-    let rig = Rig::new();
-    let lease = rig.lease(1);
-    lease.claim().unwrap();
+    let (rig, _lease) = claimed();
     let (address, id) = (rig.address(), trace(1, 0));
     let insert =
         || address.ask(|reply| Message::Insert { trace: id, packets: packets(&[9]), reply }).wait().unwrap();

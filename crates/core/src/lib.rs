@@ -21,6 +21,7 @@ mod dispatch;
 mod error;
 #[cfg(loom)]
 pub mod fault;
+mod fault_switch;
 mod gfx;
 mod grants;
 mod ids;

@@ -81,6 +81,15 @@ impl AqlPacket {
         self.0[0] = self.0[0] & 0xFFFF_0000 | header.0 as u32;
     }
 
+    /// The packet of a packet program with its header: vendor-specific, system scope on both sides, since the host
+    /// reads what the commands write. With `barrier` it waits for all packets before it.
+    #[must_use]
+    pub const fn into_vendor_specific(mut self, barrier: bool) -> Self {
+        let kind = PacketType::VENDOR_SPECIFIC;
+        self.set_header(PacketHeader::new(kind, barrier, Fence::System, Fence::System));
+        self
+    }
+
     /// The completion signal's handle (bytes 56 to 63 of every packet type), 0 for none.
     pub const fn completion_signal(&self) -> u64 {
         self.0[14] as u64 | (self.0[15] as u64) << 32
@@ -104,6 +113,14 @@ mod tests {
         assert_eq!(header.0, 3 | 1 << 8 | 2 << 9 | 1 << 11);
         assert_eq!(header.kind(), PacketType::BARRIER_AND);
         assert!(header.barrier());
+    }
+
+    #[test]
+    fn vendor_specific_packet_has_system_scope_and_keeps_its_format() {
+        let packet = AqlPacket([0x0001_FFFF; 16]).into_vendor_specific(true);
+        assert_eq!(packet.0[0], 1 << 16 | 1 << 8 | 2 << 9 | 2 << 11);
+        assert_eq!(packet.0[1..], [0x0001_FFFF; 15]);
+        assert!(!packet.into_vendor_specific(false).header().barrier());
     }
 
     #[test]

@@ -3,18 +3,9 @@
 use std::sync::Arc;
 
 use wavescope_core::sync::Mutex;
-use wavescope_core::{AqlPacket, Fence, PacketHeader, PacketType};
 
 use crate::config::CounterConfig;
 use crate::pool::{Packets, SharedInstance};
-
-/// A program's packet with its header: vendor-specific, system scope on both sides, since the host reads what the
-/// commands write.
-pub(crate) fn vendor_packet(packet: AqlPacket, barrier: bool) -> AqlPacket {
-    let mut packet = packet;
-    packet.set_header(PacketHeader::new(PacketType::VENDOR_SPECIFIC, barrier, Fence::System, Fence::System));
-    packet
-}
 
 /// Makes one more instance, which shares the start and stop commands of the `first`; `None`, with a log, if memory is
 /// refused.
@@ -33,9 +24,9 @@ pub(crate) fn instance(
         .ok()?;
     // Start needs no barrier: what runs before it is ordered by interception. Read and stop wait for the kernel.
     let packets = Packets {
-        start: vendor_packet(instance.start(), false),
-        read: vendor_packet(instance.read(), true),
-        stop: vendor_packet(instance.stop(), true),
+        start: instance.start().into_vendor_specific(false),
+        read: instance.read().into_vendor_specific(true),
+        stop: instance.stop().into_vendor_specific(true),
     };
     Some((packets, Arc::new(Mutex::new(instance))))
 }

@@ -11,7 +11,6 @@ use wavescope_core::{AgentId, AqlPacket, Dispatch, InFlight, Outcome, QueueId, T
 
 use crate::config::CounterConfig;
 use crate::pool::Use;
-use crate::programs::vendor_packet;
 
 /// Set in the index of a token whose dispatch holds its grant.
 const HOLDS: u32 = 1 << 31;
@@ -78,7 +77,7 @@ impl AgentUses {
         }
         let packet = enabled.packet.as_ref()?.packet;
         enabled.queues.push(queue);
-        Some(vendor_packet(packet, false))
+        Some(packet.into_vendor_specific(false))
     }
 }
 

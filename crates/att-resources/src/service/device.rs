@@ -10,7 +10,7 @@ use wavescope_core::sync::{Deadline, Mutex};
 use wavescope_core::{ClaimTable, ContextId, LoadedCodeObject};
 
 use super::crew::{Crew, Delivery, TracedAgent};
-use super::lane::{Lane, parts, vendor_packet};
+use super::lane::{Lane, parts};
 use super::tally::TraceSummary;
 use crate::owner::{Message, Source};
 use crate::{Error, TraceId};
@@ -161,7 +161,7 @@ impl DeviceTrace {
         let (Some(trace), Some(address)) = (running, lane.address()) else { return Ok(()) };
         // The marker's commands stay until the packet has retired.
         let marker = lane.marker(&*self.crew.programs, code, unload, false)?;
-        let packets = vec![vendor_packet(marker.packet(), false)];
+        let packets = vec![marker.packet().into_vendor_specific(false)];
         match self.watch(wait(address.ask(|reply| Message::Insert { trace, packets, reply }))) {
             // It was stopped meanwhile: nothing is traced that could name the code.
             Ok(()) | Err(Error::UnknownTrace { .. }) => Ok(()),

@@ -10,8 +10,8 @@ use wavescope_aql_profile::{
 use wavescope_core::actor::Address;
 use wavescope_core::sync::Mutex;
 use wavescope_core::{
-    AgentId, AqlPacket, CodeObjectId, ContextId, Dispatch, DispatchId, Fence, InFlight, LoadedCodeObject,
-    PacketHeader, PacketType, ProgramSink, QueueId, Token,
+    AgentId, AqlPacket, CodeObjectId, ContextId, Dispatch, DispatchId, InFlight, LoadedCodeObject,
+    ProgramSink, QueueId, Token,
 };
 
 use crate::owner::{Message, Source, TraceClient};
@@ -133,8 +133,8 @@ impl Lane {
             lease: Some(lease),
             memory: Arc::clone(&slots),
             address: self.owner.address()?,
-            start: vendor_packet(instance.start(), false),
-            stop: vendor_packet(instance.stop(), true),
+            start: instance.start().into_vendor_specific(false),
+            stop: instance.stop().into_vendor_specific(true),
         };
         let mut state = self.state.lock();
         state.live = Some(live);
@@ -185,10 +185,10 @@ impl Lane {
         }
         if let (false, Some(enable)) = (enabled.contains(&queue), enable) {
             enabled.push(queue);
-            sink.before(&vendor_packet(enable.packet, false));
+            sink.before(&enable.packet.into_vendor_specific(false));
         }
         sink.before(&live.start);
-        markers.iter().for_each(|(_, marker)| sink.before(&vendor_packet(marker.packet(), false)));
+        markers.iter().for_each(|(_, marker)| sink.before(&marker.packet().into_vendor_specific(false)));
         sink.after(&live.stop);
         Some(token)
     }
@@ -202,7 +202,7 @@ impl Lane {
         let in_use = in_flight.len();
         let slot =
             in_flight.insert(traced).map_err(|_| Error::TooManyTraces { agent: self.agent, in_use })?;
-        let markers = markers.iter().map(|(_, marker)| vendor_packet(marker.packet(), false));
+        let markers = markers.iter().map(|(_, marker)| marker.packet().into_vendor_specific(false));
         let start = std::iter::once(live.start).chain(markers).collect();
         let trace = TraceId { context, token: self.token(slot) };
         *running = Some(trace);
@@ -310,11 +310,4 @@ impl Lane {
 pub(super) const fn parts(token: Token) -> (usize, Token) {
     let slot = Token { index: token.index & ((1 << SLOT_BITS) - 1), generation: token.generation };
     ((token.index >> SLOT_BITS) as usize, slot)
-}
-
-/// A program's packet with its header: vendor-specific, system scope on both sides, since the host reads what
-/// the commands write.
-pub(super) fn vendor_packet(mut packet: AqlPacket, barrier: bool) -> AqlPacket {
-    packet.set_header(PacketHeader::new(PacketType::VENDOR_SPECIFIC, barrier, Fence::System, Fence::System));
-    packet
 }

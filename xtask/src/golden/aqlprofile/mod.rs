@@ -19,6 +19,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use memory::Recorder;
+
 use super::{Kind, Outcome, Role, Source, read_text};
 
 /// The kind `aqlprofile`.
@@ -94,6 +96,23 @@ fn schema_of(case: &Value) -> Option<Check> {
         None if has("register_agent_info") => api::check,
         Some(_) | None => return None,
     })
+}
+
+/// Compares the status. The program, where it was made and the case records what it looks like.
+fn accepted<P>(
+    case: &Value,
+    program: Result<P, wavescope_aql_profile::Error>,
+    memory: &Recorder,
+    outcome: &mut Outcome,
+) -> Result<Option<P>> {
+    let status = program.as_ref().map_or_else(|error| error.status().0, |_| 0);
+    outcome.compare("status", &value::small(&case["status"])?, &status);
+    let Ok(program) = program else {
+        // Upstream allocates before it notices some of these; ours asks for nothing.
+        outcome.compare("allocations on failure", &0, &memory.log().granted());
+        return Ok(None);
+    };
+    Ok(case.get("aql").is_some().then_some(program))
 }
 
 #[cfg(test)]
