@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use wavescope_core::AgentId;
 use wavescope_core::sync::Mutex;
+use wavescope_core::sync::atomic::AtomicBool;
 
 use crate::device::{Device, Signal};
 use crate::queue::Queue;
 use crate::serializer::{Lane, Release, RunId, Serializer};
-use crate::snapshot::{HookWord, SnapshotCell};
+use crate::snapshot::SnapshotCell;
 use crate::subscribers::Snapshot;
 use crate::times::Times;
 
@@ -22,6 +23,8 @@ pub(crate) struct AgentState {
     queues: Mutex<Vec<Arc<Queue>>>,
     serialization: Mutex<Serialization>,
     pub(crate) times: Times,
+    /// Queues that nobody sees may run kernels on it.
+    pub(crate) blind: AtomicBool,
     /// The run that others have been waiting for, and since when. The reaper's.
     awaited: Mutex<Option<(RunId, Instant)>>,
 }
@@ -43,6 +46,7 @@ impl AgentState {
             queues: Mutex::new(Vec::new()),
             serialization: Mutex::new(Serialization::default()),
             times: Times::default(),
+            blind: AtomicBool::new(false),
             awaited: Mutex::new(None),
         }
     }
@@ -135,9 +139,4 @@ impl std::fmt::Debug for AgentState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AgentState").field("id", &self.id).finish_non_exhaustive()
     }
-}
-
-/// The in-hook words of `queues`.
-pub(crate) fn words(queues: &[Arc<Queue>]) -> impl Iterator<Item = &HookWord> {
-    queues.iter().map(|queue| &queue.word)
 }

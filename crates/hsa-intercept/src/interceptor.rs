@@ -1,7 +1,8 @@
 //! The engine under a runtime's API table.
 //!
 //! The entries of a table carry no context, so the interceptor that they lead to is a global: the newest one that was
-//! installed. It is never freed, since an application may keep a pointer to a replaced entry for good.
+//! installed. None is ever freed: an application may keep a pointer to a replaced entry for good, and its queues go on with
+//! the interceptor that made them.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -12,20 +13,25 @@ use hsa_sys::{
     HSA_STATUS_SUCCESS, HsaApiTable, hsa_agent_t, hsa_amd_profiling_dispatch_time_t, hsa_executable_t,
     hsa_queue_t, hsa_signal_t, hsa_status_t,
 };
-use wavescope_core::sync::Mutex;
+use wavescope_core::sync::atomic::{AtomicBool, Ordering};
+use wavescope_core::sync::{Deadline, Mutex};
 use wavescope_core::{
     AgentId, Interception, InterceptionError, Subscription, SubscriptionId, Token, Topology,
 };
-use wavescope_hsa::Hsa;
+use wavescope_hsa::{Hsa, SavedTable};
 
 use crate::Error;
-use crate::application_queues::ApplicationQueues;
+use crate::application_queues::{ApplicationQueues, Made};
+use crate::blind::{OtherQueues, Others};
 use crate::code_objects::{CodeObject, CodeObjectListener, CodeObjects, Kernel};
 use crate::device::Signal;
-use crate::engine::{Engine, QueueHandle};
+use crate::engine::Engine;
 use crate::hsa_device::HsaDevice;
-use crate::patch::Patch;
+use crate::kernel_trace::Tracing;
+use crate::patch::{Patch, Slot};
+use crate::process::Origin;
 use crate::runtime_queue::Creation;
+use crate::signal_entries;
 use crate::table;
 use crate::technique::Technique;
 
@@ -36,12 +42,17 @@ pub struct Options {
     pub queues: bool,
     /// How; `None` asks the environment ([`Technique::VARIABLE`]).
     pub technique: Option<Technique>,
+    /// Whether the application may have created queues before: the table came late. The technique `runtime` looks out for
+    /// such queues only then ([`Interceptor::other_queues`]); `doorbell` always does.
+    pub late: bool,
     /// How long a kernel of a serialized agent may keep those of other queues waiting; then they run beside it.
     pub watchdog: Duration,
     /// How long destroying a queue waits for instrumented dispatches that are still in flight on it.
     pub destroy_timeout: Duration,
-    /// How long [`Interceptor::shut_down`] waits for each subscription.
+    /// How long [`Interceptor::shut_down`] waits, for everything together.
     pub drain_timeout: Duration,
+    /// How long stopping a service waits for a callback of it that does not return.
+    pub callback_timeout: Duration,
 }
 
 impl Default for Options {
@@ -49,9 +60,11 @@ impl Default for Options {
         Self {
             queues: true,
             technique: None,
+            late: false,
             watchdog: Duration::from_secs(10),
             destroy_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(60),
+            callback_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -63,7 +76,10 @@ pub struct Interceptor {
     code: CodeObjects,
     options: Options,
     queues: ApplicationQueues,
+    others: &'static Others,
     patch: Mutex<Option<Patch>>,
+    over: AtomicBool,
+    origin: Origin,
 }
 
 impl Interceptor {
@@ -76,8 +92,8 @@ impl Interceptor {
     /// As for [`Hsa::from_table`]; the table can be written, and nobody else calls through it meanwhile.
     ///
     /// # Errors
-    /// [`Error::Hsa`] for a table of an unknown version or without the entries that interception needs. The table
-    /// is untouched then.
+    /// [`Error::Hsa`] for a table of an unknown version, [`Error::MissingEntry`] for one without the entries that
+    /// interception needs. The table is untouched then.
     pub unsafe fn install(
         table: *mut HsaApiTable,
         topology: Option<&Topology>,
@@ -87,27 +103,42 @@ impl Interceptor {
         if let Some(installed) = unsafe { table::installed_on(table) } {
             return Ok(installed);
         }
+        let covered = table::covered(table);
         // SAFETY: likewise.
-        let hsa = unsafe { Hsa::from_table(table, topology) }?;
-        let agents = hsa.gpus().iter().map(|gpu| gpu.id).collect::<Vec<_>>();
-        let device = Arc::new(HsaDevice::new(hsa.clone()));
-        let technique = options.queues.then(|| options.technique.unwrap_or_else(Technique::from_environment));
-        let interceptor = Arc::new(Self {
-            queues: ApplicationQueues::new(&hsa, &device, technique),
-            hsa,
-            engine: Engine::new(device, agents),
-            code: CodeObjects::default(),
-            options,
-            patch: Mutex::new(None),
-        });
+        let hsa = unsafe { uncovered(table, &covered, topology) }?;
+        let interceptor = Arc::new(Self::new(hsa, options));
         // SAFETY: likewise.
-        let slots = unsafe { table::slots(table, &interceptor) }?;
-        interceptor.engine.set_watchdog(interceptor.options.watchdog);
+        let mut slots = unsafe { table::slots(table, &interceptor) }?;
+        // They lead to us already, through the other tool.
+        slots.retain(|slot| !covered.iter().any(|covered| covered.is_at(slot)));
         table::lead_to(&interceptor);
-        interceptor.queues.lead_entries_here();
+        interceptor.queues.lead_entries_here(interceptor.others);
+        signal_entries::lead_to(interceptor.hsa.table().clone());
+        interceptor.others.listen();
         // SAFETY: likewise.
         *interceptor.patch.lock() = Some(unsafe { Patch::apply(table, slots) });
         Ok(interceptor)
+    }
+
+    fn new(hsa: Hsa, options: Options) -> Self {
+        let agents = hsa.gpus().iter().map(|gpu| gpu.id).collect::<Vec<_>>();
+        let device = Arc::new(HsaDevice::new(hsa.clone()));
+        let technique = options.queues.then(|| options.technique.unwrap_or_else(Technique::from_environment));
+        let queues = ApplicationQueues::new(&hsa, &device, technique);
+        let engine = Engine::new(device, agents);
+        engine.set_watchdog(options.watchdog);
+        engine.set_callback_timeout(options.callback_timeout);
+        Self {
+            queues,
+            others: Box::leak(Box::new(Others::new(&hsa))),
+            hsa,
+            engine,
+            code: CodeObjects::default(),
+            options,
+            patch: Mutex::new(None),
+            over: AtomicBool::new(false),
+            origin: Origin::here(),
+        }
     }
 
     /// How queues are intercepted; `None` if they are not.
@@ -135,21 +166,41 @@ impl Interceptor {
         self.code.listen(listener);
     }
 
+    /// Queues that are not intercepted, by agent: those of the application, which make their agent blind, and the runtime's
+    /// own.
+    pub fn other_queues(&self) -> Vec<OtherQueues> {
+        self.others.list()
+    }
+
+    /// Tells `tracer` of every kernel from now on; see [`KernelTracer`](crate::KernelTracer).
+    ///
+    /// # Errors
+    /// [`InterceptionError::ShutDown`].
+    pub fn trace(&self, tracing: Tracing) -> Result<SubscriptionId, InterceptionError> {
+        self.engine.trace(tracing)
+    }
+
     /// Ends all subscriptions, puts back the table's entries that still hold ours, and ends our threads. Twice is fine.
     ///
     /// Queues that exist go on unchanged. While there are fronts among them, the entries that answer for fronts stay,
     /// and the worker with them: call this again when the application has destroyed its queues.
     ///
+    /// In a forked child it does nothing: what is there belongs to the parent.
+    ///
     /// # Errors
-    /// [`InterceptionError::DrainTimedOut`] if dispatches did not retire in time; everything else was done.
-    pub fn shut_down(&self) -> Result<(), InterceptionError> {
-        let outcome = self.engine.shut_down(self.options.drain_timeout);
-        if self.queues.end_if_no_fronts()
-            && let Some(patch) = self.patch.lock().take()
-        {
-            patch.restore();
+    /// What did not end in time, and where; everything else was done.
+    pub fn shut_down(&self) -> Result<(), Error> {
+        if self.is_inert() {
+            return Ok(());
         }
-        outcome
+        self.over.store(true, Ordering::Release);
+        let deadline = Deadline::after(self.options.drain_timeout);
+        let outcome = self.engine.shut_down_until(deadline);
+        let none_left = self.queues.end_if_no_fronts(deadline);
+        if matches!(none_left, Ok(true)) {
+            self.put_back();
+        }
+        outcome.and(none_left.map(drop))
     }
 
     /// Whether `table` still leads to this interceptor.
@@ -158,7 +209,42 @@ impl Interceptor {
     /// `table` is null or a table that a runtime hands over.
     pub(crate) unsafe fn holds(&self, table: *mut HsaApiTable) -> bool {
         // SAFETY: a runtime's table is static memory, so the patched one is there too.
-        self.patch.lock().as_ref().is_some_and(|patch| unsafe { patch.holds(table) })
+        !self.is_inert() && self.patch.lock().as_ref().is_some_and(|patch| unsafe { patch.holds(table) })
+    }
+
+    /// Puts back the table's entries that still hold ours.
+    pub(crate) fn put_back(&self) {
+        if !self.is_inert()
+            && let Some(patch) = self.patch.lock().as_mut()
+        {
+            patch.restore();
+        }
+    }
+
+    /// Slots of `table` where another tool's entry lies over ours.
+    pub(crate) fn covered(&self, table: *mut HsaApiTable) -> Vec<Slot> {
+        let covered = |patch: &Patch| patch.covered(table).to_vec();
+        if self.is_inert() { Vec::new() } else { self.patch.lock().as_ref().map(covered).unwrap_or_default() }
+    }
+
+    /// Whether it belongs to a process of which this is a forked child: calls are passed on, nothing is locked.
+    pub(crate) fn is_inert(&self) -> bool {
+        self.origin.is_parent()
+    }
+
+    /// Whether queues may be there that are older than it.
+    pub(crate) fn is_late(&self) -> bool {
+        self.options.late
+    }
+
+    /// Whether one of its queues has this address.
+    pub(crate) fn owns(&self, queue: *const hsa_queue_t) -> bool {
+        self.queues.have(queue)
+    }
+
+    /// An agent got its first queue that nobody sees, or lost the last.
+    pub(crate) fn set_blind(&self, agent: AgentId, blind: bool) {
+        self.engine.set_blind(agent, blind);
     }
 
     /// Answers `hsa_queue_create`. Errors of the runtime come back unchanged and leave nothing behind.
@@ -170,19 +256,37 @@ impl Interceptor {
         creation: &Creation,
         queue: *mut *mut hsa_queue_t,
     ) -> hsa_status_t {
-        let gpu = self.hsa.gpu_by_handle(creation.agent);
-        let handle = gpu.and_then(|gpu| self.engine.add_queue(gpu.id));
-        let Some(handle) = handle else {
+        let plain = |queue| {
             // SAFETY: by this function's contract.
-            return unsafe { creation.plain(&self.hsa, queue) };
+            unsafe { creation.plain(&self.hsa, queue) }
         };
-        // SAFETY: likewise.
-        match unsafe { self.queues.create(creation, &handle, queue) } {
-            Ok(()) => HSA_STATUS_SUCCESS,
-            Err(status) => {
-                self.engine.queue_destroyed(&handle);
-                status
+        if self.is_inert() || self.over.load(Ordering::Acquire) {
+            return plain(queue);
+        }
+        let gpu = self.hsa.gpu_by_handle(creation.agent);
+        let Some(handle) = gpu.and_then(|gpu| self.engine.add_queue(gpu.id)) else { return plain(queue) };
+        // SAFETY: by this function's contract.
+        let status = match unsafe { self.queues.create(creation, &handle, queue) } {
+            Ok(Made::Intercepted) => return HSA_STATUS_SUCCESS,
+            Ok(Made::Plain(made)) => {
+                // SAFETY: the runtime just made it.
+                unsafe { self.met(made) };
+                HSA_STATUS_SUCCESS
             }
+            Err(status) => status,
+        };
+        self.engine.queue_destroyed(&handle);
+        status
+    }
+
+    /// An application uses a queue that nobody intercepts.
+    ///
+    /// # Safety
+    /// A queue of the runtime.
+    unsafe fn met(&self, queue: *const hsa_queue_t) {
+        // SAFETY: by this function's contract.
+        if let Some(agent) = unsafe { self.others.met(queue, |_| false) } {
+            self.set_blind(agent, true);
         }
     }
 
@@ -191,31 +295,34 @@ impl Interceptor {
     /// # Safety
     /// The argument is that of the application's call.
     pub(crate) unsafe fn destroy_queue(&self, queue: *mut hsa_queue_t) -> hsa_status_t {
-        let timeout = self.options.destroy_timeout;
+        if self.is_inert() {
+            // SAFETY: by this function's contract.
+            return unsafe { self.queues.destroy_plain(queue) };
+        }
+        // SAFETY: the application's queue, which is still there.
+        if let Some(agent) = unsafe { self.others.left(queue, self.owns(queue)) } {
+            self.set_blind(agent, false);
+        }
         // SAFETY: by this function's contract.
-        let (status, gone) = unsafe { self.queues.destroy(queue, timeout) };
+        let (status, gone) =
+            unsafe { self.queues.destroy(queue, Deadline::after(self.options.destroy_timeout)) };
         if let Some(gone) = gone {
             self.engine.queue_destroyed(&gone);
         }
         status
     }
 
-    /// The runtime reported `status` on a queue.
-    pub(crate) fn queue_failed(&self, queue: &QueueHandle) {
-        self.engine.queue_failed(queue);
-    }
-
-    /// Answers `hsa_amd_profiling_get_dispatch_time`.
+    /// Answers `hsa_amd_profiling_get_dispatch_time` with what is `known`, else with what the runtime says.
     ///
     /// # Safety
     /// The arguments are those of the application's call.
     pub(crate) unsafe fn dispatch_time(
         &self,
+        known: Option<hsa_amd_profiling_dispatch_time_t>,
         agent: hsa_agent_t,
         signal: hsa_signal_t,
         time: *mut hsa_amd_profiling_dispatch_time_t,
     ) -> hsa_status_t {
-        let known = self.hsa.gpu_by_handle(agent).and_then(|gpu| self.times_of(gpu.id, signal));
         if let (Some(known), Some(mut time)) = (known, NonNull::new(time)) {
             // SAFETY: the application's result, by this function's contract.
             *unsafe { time.as_mut() } = known;
@@ -227,7 +334,13 @@ impl Interceptor {
         unsafe { get(agent, signal, time) }
     }
 
-    fn times_of(&self, agent: AgentId, signal: hsa_signal_t) -> Option<hsa_amd_profiling_dispatch_time_t> {
+    /// When the kernel ran that completed `signal` last, if that was an instrumented one.
+    pub(crate) fn times_of(
+        &self,
+        agent: hsa_agent_t,
+        signal: hsa_signal_t,
+    ) -> Option<hsa_amd_profiling_dispatch_time_t> {
+        let agent = self.hsa.gpu_by_handle(agent)?.id;
         let times = self.engine.times_of(agent, Signal(signal.handle))?;
         let mut ticks = hsa_amd_profiling_dispatch_time_t::zeroed();
         ticks.start = self.hsa.ns_to_ticks(times.start_ns);
@@ -235,8 +348,8 @@ impl Interceptor {
         Some(ticks)
     }
 
-    pub(crate) fn signal_destroyed(&self, signal: hsa_signal_t) {
-        self.engine.signal_destroyed(Signal(signal.handle));
+    pub(crate) fn signal_reused(&self, signal: hsa_signal_t) {
+        self.engine.signal_reused(Signal(signal.handle));
     }
 
     pub(crate) fn executable_frozen(&self, executable: hsa_executable_t) {
@@ -246,6 +359,39 @@ impl Interceptor {
     pub(crate) fn executable_leaves(&self, executable: hsa_executable_t) {
         self.code.remove(executable);
     }
+}
+
+/// The runtime behind `table`, without earlier entries of ours that other tools lie over.
+///
+/// # Safety
+/// As for [`Hsa::from_table`].
+unsafe fn uncovered(
+    table: *mut HsaApiTable,
+    covered: &[Slot],
+    topology: Option<&Topology>,
+) -> Result<Hsa, wavescope_hsa::Error> {
+    if covered.is_empty() {
+        // SAFETY: by this function's contract.
+        return unsafe { Hsa::from_table(table, topology) };
+    }
+    // SAFETY: it was patched before, so it is there; its parts were checked then.
+    let original = unsafe { table.read() };
+    // SAFETY: likewise.
+    let SavedTable { mut core, mut amd } = unsafe { SavedTable::copy(table) }?;
+    for slot in covered {
+        // SAFETY: the copies have the sizes of their types.
+        unsafe { slot.undo_in(original.core_.cast(), (&raw mut core).cast(), size_of_val(&core)) };
+        // SAFETY: likewise.
+        unsafe { slot.undo_in(original.amd_ext_.cast(), (&raw mut amd).cast(), size_of_val(&amd)) };
+    }
+    let cap = |version: &mut hsa_sys::ApiTableVersion, size: usize| {
+        version.minor_id = version.minor_id.min(size as u32);
+    };
+    cap(&mut core.version, size_of::<hsa_sys::CoreApiTable>());
+    cap(&mut amd.version, size_of::<hsa_sys::AmdExtTable>());
+    let copy = HsaApiTable { core_: &raw mut core, amd_ext_: &raw mut amd, ..original };
+    // SAFETY: a table whose parts live until it was copied; its functions are the runtime's.
+    unsafe { Hsa::from_table(&raw const copy, topology) }
 }
 
 impl Interception for Interceptor {

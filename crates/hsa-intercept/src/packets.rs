@@ -26,6 +26,14 @@ pub(crate) const fn barrier(dependency: u64, completion: u64) -> AqlPacket {
     packet
 }
 
+/// As [`barrier`], but without the barrier bit: it waits for nothing but `dependency`, and what comes behind it only waits
+/// until it is launched.
+pub(crate) const fn launch_barrier(dependency: u64, completion: u64) -> AqlPacket {
+    let mut packet = barrier(dependency, completion);
+    packet.set_header(PacketHeader::new(PacketType::BARRIER_AND, false, Fence::System, Fence::System));
+    packet
+}
+
 /// Whether `packet`, which is no kernel dispatch, may keep its queue waiting for something outside the queue.
 ///
 /// A barrier without dependency signals only orders its own queue. HIP sends barrier-value packets with a null

@@ -10,7 +10,7 @@ use hsa_sys::HsaApiTable;
 use crate::Error;
 
 /// One replaced slot.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     /// Where it is: a function pointer in the runtime's table.
     place: *mut *const c_void,
@@ -23,6 +23,7 @@ pub(crate) struct Slot {
 pub(crate) struct Patch {
     table: *mut HsaApiTable,
     slots: Vec<Slot>,
+    restored: bool,
 }
 
 // SAFETY: the places are static memory of the runtime, written by `apply` and `restore` only; both are called where
@@ -64,6 +65,31 @@ impl Slot {
         }
         Ok(Self { place, ours, original })
     }
+
+    /// Whether both stand at the same place of a table.
+    pub(crate) fn is_at(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+
+    /// In a copy of `size` bytes, at `copy`, of the table part at `part`: what was there before us.
+    ///
+    /// # Safety
+    /// `copy` has `size` bytes that can be written.
+    pub(crate) unsafe fn undo_in(&self, part: *const u8, copy: *mut u8, size: usize) {
+        let offset = self.place.addr().wrapping_sub(part.addr());
+        if offset < size {
+            let place = copy.wrapping_add(offset).cast::<*const c_void>();
+            // SAFETY: a slot's place has its alignment, also in the copy, and lies within it.
+            unsafe { place.write(self.original) };
+        }
+    }
+
+    /// # Safety
+    /// The table is still there.
+    unsafe fn read(&self) -> *const c_void {
+        // SAFETY: by this function's contract.
+        unsafe { self.place.read() }
+    }
 }
 
 impl Patch {
@@ -76,31 +102,36 @@ impl Patch {
             // SAFETY: by this function's contract.
             unsafe { slot.place.write(slot.ours) };
         }
-        Self { table, slots }
+        Self { table, slots, restored: false }
     }
 
-    /// Whether `table` is the one that was patched and has not been reset by the runtime since.
+    /// Whether `table` is the one that was patched, and is neither put back nor reset by the runtime since.
     ///
     /// # Safety
     /// The patched table is still there.
     pub(crate) unsafe fn holds(&self, table: *mut HsaApiTable) -> bool {
-        let reset = |slot: &Slot| {
-            // SAFETY: by this function's contract.
-            let now = unsafe { slot.place.read() };
-            now == slot.original
-        };
-        self.table == table && !self.slots.iter().all(reset)
+        // SAFETY: by this function's contract.
+        let reset = |slot: &Slot| unsafe { slot.read() } == slot.original;
+        self.table == table && !self.restored && !self.slots.iter().all(reset)
     }
 
-    /// Puts back what still holds ours.
-    pub(crate) fn restore(self) {
-        for slot in &self.slots {
+    /// Puts back what still holds ours. Where another tool's entry lies over ours the slot stays as it is: that tool goes
+    /// on calling us. Again later is fine: the other tool may have left.
+    pub(crate) fn restore(&mut self) {
+        self.restored = true;
+        self.slots.retain(|slot| {
             // SAFETY: the table is static memory of the runtime.
-            let now = unsafe { slot.place.read() };
+            let now = unsafe { slot.read() };
             if now == slot.ours {
                 // SAFETY: likewise.
                 unsafe { slot.place.write(slot.original) };
             }
-        }
+            now != slot.ours && now != slot.original
+        });
+    }
+
+    /// What another tool lies over in `table`, after [`restore`](Self::restore).
+    pub(crate) fn covered(&self, table: *mut HsaApiTable) -> &[Slot] {
+        if self.table == table && self.restored { &self.slots } else { &[] }
     }
 }

@@ -8,18 +8,24 @@
 //! watch, a queue that failed or is gone, the end), after they were put where the reaper looks. The reaper reads
 //! the bell *before* it looks, so what comes while it looks wakes it again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wavescope_core::sync::Mutex;
+use wavescope_core::InterceptionError;
 use wavescope_core::sync::atomic::{AtomicI64, Ordering};
 use wavescope_core::sync::thread::{self, JoinHandle};
+use wavescope_core::sync::{Condvar, Deadline, Mutex};
 
 use crate::Error;
 use crate::device::{Device, Signal, SignalKind};
-use crate::flight::{COUNTER_START, Entry};
-use crate::queue::Queue;
+use crate::flight::COUNTER_START;
+use crate::queue::{Landing, Queue};
+use crate::thread_mark::InsideHook;
 use crate::transition::Transition;
+
+/// Of its thread.
+const NAME: &str = "wavescope-reap";
 
 /// A wait ends after this even without a reason: nothing rings when a queue begins to wait for another, and it is a
 /// second line of defence against a lost interrupt.
@@ -27,6 +33,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// How long a run may keep ready ones waiting, unless something else is set.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two looks while something is out that nothing announces.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
+
+/// The same while such things may come at any time.
+const LONGEST_TICK: Duration = Duration::from_millis(20);
+
+/// How long a last look may take: the thread only has to come to it.
+const LAST_LOOK: Duration = Duration::from_millis(200);
 
 /// The reaper as others see it.
 pub(crate) struct Reaper {
@@ -37,6 +52,17 @@ pub(crate) struct Reaper {
     /// How long a run may keep ready ones waiting.
     patience: Mutex<Duration>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    looks: Mutex<Looks>,
+    looked: Condvar,
+}
+
+/// Rounds that the thread began and finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Looks {
+    begun: u64,
+    finished: u64,
+    /// The thread left its loop.
+    over: bool,
 }
 
 #[derive(Default)]
@@ -47,6 +73,8 @@ struct Inbox {
     /// Marks that queues have yet to reach.
     marks: Vec<Arc<Transition>>,
     stop: bool,
+    /// Somebody traces kernels: some may be out at any time, and nothing announces them.
+    tracing: bool,
 }
 
 /// What the thread keeps from round to round.
@@ -55,25 +83,38 @@ pub(crate) struct Rounds {
     /// The bell's value when it was last read.
     heard: i64,
     limit: Duration,
+    tick: Duration,
     queues: Vec<Arc<Queue>>,
-    entries: Vec<Entry>,
-    carriers: Vec<Signal>,
+    landing: Landing,
 }
 
 impl Reaper {
     pub(crate) fn new(device: Arc<dyn Device>) -> Self {
-        let (inbox, thread) = (Mutex::new(Inbox::default()), Mutex::new(None));
-        Self { device, inbox, rings: AtomicI64::new(0), patience: Mutex::new(PATIENCE), thread }
+        Self {
+            device,
+            inbox: Mutex::new(Inbox::default()),
+            rings: AtomicI64::new(0),
+            patience: Mutex::new(PATIENCE),
+            thread: Mutex::new(None),
+            looks: Mutex::new(Looks::default()),
+            looked: Condvar::new(),
+        }
     }
 
     /// Starts the thread unless it runs.
+    ///
+    /// # Errors
+    /// What is missing; [`InterceptionError::ShutDown`] once it was stopped.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), Error> {
         let mut thread = self.thread.lock();
+        if self.inbox.lock().stop {
+            return Err(InterceptionError::ShutDown.into());
+        }
         if thread.is_none() {
             let mut rounds = self.prepare()?;
             let reaper = Arc::clone(self);
-            let run = move || while reaper.round(&mut rounds) {};
-            let spawned = thread::Builder::new().name("wavescope-reap".to_owned()).spawn(run);
+            let run = move || reaper.run(&mut rounds);
+            let spawned = thread::Builder::new().name(NAME.to_owned()).spawn(run);
             *thread = Some(spawned.map_err(Error::NoThread)?);
         }
         Ok(())
@@ -83,8 +124,21 @@ impl Reaper {
     fn prepare(&self) -> Result<Rounds, Error> {
         let bell = self.device.create_signal(COUNTER_START, SignalKind::Interrupt)?;
         self.inbox.lock().bell = Some(bell);
-        let (queues, entries, carriers) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Rounds { bell, heard: COUNTER_START, limit: LONGEST_WAIT, queues, entries, carriers })
+        Ok(Rounds {
+            bell,
+            heard: COUNTER_START,
+            limit: LONGEST_WAIT,
+            tick: SHORTEST_TICK,
+            queues: Vec::new(),
+            landing: Landing::default(),
+        })
+    }
+
+    /// The thread.
+    fn run(&self, rounds: &mut Rounds) {
+        while self.round(rounds) {}
+        self.looks.lock().over = true;
+        self.looked.notify_all();
     }
 
     /// The bell, for packets that ring it.
@@ -119,47 +173,108 @@ impl Reaper {
         inbox.bell.is_some() && !inbox.stop
     }
 
+    /// Says whether kernels are traced. From the first on the reaper looks now and then without a reason.
+    pub(crate) fn set_tracing(&self, tracing: bool) {
+        let before = std::mem::replace(&mut self.inbox.lock().tracing, tracing);
+        if tracing && !before {
+            self.wake();
+        }
+    }
+
+    /// Has every queue looked at once more, from now on: a packet that rings may be lost. `false` if the thread does not
+    /// come to it.
+    pub(crate) fn look_again(&self) -> bool {
+        let begun = self.looks.lock().begun;
+        if InsideHook::is_current() || !self.wake() {
+            return false;
+        }
+        let deadline = Deadline::after(LAST_LOOK);
+        let mut looks = self.looks.lock();
+        while looks.finished <= begun && !looks.over {
+            let (next, timed_out) = self.looked.wait_timeout(looks, deadline.left());
+            looks = next;
+            if timed_out {
+                break;
+            }
+        }
+        looks.finished > begun
+    }
+
     /// Does the reaper's work for a destroyed queue after the reaper's end.
     pub(crate) fn release_inline(&self, queue: &Arc<Queue>) {
-        // Held by `stop` until the thread has ended.
-        let _ended = self.thread.lock();
-        queue.reap(&mut Vec::new(), &mut Vec::new());
+        // Held by `stop` until the thread has ended. If it did not, the queue stays as it is.
+        let thread = self.thread.lock();
+        if thread.is_some() {
+            return;
+        }
+        queue.reap(&mut Landing::default());
         queue.release();
     }
 
-    /// Ends the thread after one more look at every queue.
-    pub(crate) fn stop(&self) {
+    /// Ends the thread after one more look at every queue. It is not started again.
+    ///
+    /// # Errors
+    /// [`Error::ThreadBusy`] if it does not end in time: it goes on until it can.
+    pub(crate) fn stop(&self, deadline: Deadline) -> Result<(), Error> {
+        let mut running = self.thread.lock();
         self.inbox.lock().stop = true;
         self.wake();
-        let mut running = self.thread.lock();
-        let Some(thread) = running.take() else { return };
-        if thread.join().is_err() {
-            tracing::error!("the reaper panicked");
+        if running.is_none() {
+            return Ok(());
         }
-        let Some(bell) = self.inbox.lock().bell.take() else { return };
+        let mut looks = self.looks.lock();
+        while !looks.over {
+            let (next, timed_out) = self.looked.wait_timeout(looks, deadline.left());
+            looks = next;
+            if timed_out && !looks.over {
+                return Err(Error::ThreadBusy { thread: NAME });
+            }
+        }
+        drop(looks);
+        // It has left its loop: nothing to wait for.
+        let _ = running.take().map(JoinHandle::join);
+        let Some(bell) = self.inbox.lock().bell.take() else { return Ok(()) };
         let rung = COUNTER_START - self.device.load(bell);
         if rung == self.rings.load(Ordering::Relaxed) {
             self.device.destroy_signal(bell);
         } else {
             tracing::debug!("a packet may still ring the bell: the signal is kept for good");
         }
+        Ok(())
     }
 
     /// One wait and one look at every queue. Returns whether there will be another.
     fn round(&self, rounds: &mut Rounds) -> bool {
         self.device.wait_below(rounds.bell, rounds.heard, rounds.limit);
+        self.looks.lock().begun += 1;
         rounds.heard = self.device.load(rounds.bell);
         let stop = self.read_inbox(&mut rounds.queues);
+        let mut unannounced = false;
         for queue in &rounds.queues {
             // Asked first: a queue that is destroyed meanwhile is looked at once more.
             let destroyed = queue.is_destroyed();
-            queue.reap(&mut rounds.entries, &mut rounds.carriers);
+            unannounced |= reap(queue, &mut rounds.landing);
             if destroyed {
                 queue.release();
             }
         }
-        rounds.limit = self.end_late_marks().min(self.overrun_late(&rounds.queues));
+        let limit = self.end_late_marks().min(self.overrun_late(&rounds.queues));
+        rounds.limit = limit.min(self.next_tick(&mut rounds.tick, unannounced));
+        let mut looks = self.looks.lock();
+        looks.finished = looks.begun;
+        drop(looks);
+        self.looked.notify_all();
         !stop
+    }
+
+    /// When to look next without a reason.
+    fn next_tick(&self, tick: &mut Duration, unannounced: bool) -> Duration {
+        if unannounced {
+            *tick = SHORTEST_TICK;
+            return *tick;
+        }
+        *tick = (*tick * 2).min(LONGEST_TICK);
+        if self.inbox.lock().tracing { *tick } else { LONGEST_WAIT }
     }
 
     /// Overruns what keeps others waiting. Returns how long to wait until the next look.
@@ -196,6 +311,22 @@ impl Reaper {
         queues.clone_from(&inbox.queues);
         inbox.stop
     }
+}
+
+/// Looks at one queue. If something of ours breaks, that queue is given up and the others go on.
+fn reap(queue: &Arc<Queue>, landing: &mut Landing) -> bool {
+    if cfg!(loom) {
+        // A model's assertions must fail it.
+        return queue.reap(landing);
+    }
+    catch_unwind(AssertUnwindSafe(|| queue.reap(landing))).unwrap_or_else(|_| {
+        if !queue.is_given_up() {
+            tracing::error!(%queue.id, "interception gives up a queue: its reaper panicked");
+        }
+        queue.give_up();
+        *landing = Landing::default();
+        true
+    })
 }
 
 impl std::fmt::Debug for Reaper {

@@ -14,7 +14,6 @@ use wavescope_hsa::Hsa;
 
 use crate::engine::QueueHandle;
 use crate::interceptor::as_data;
-use crate::table;
 
 /// The callback that an application gives with a queue.
 pub(crate) type ErrorCallback =
@@ -157,10 +156,8 @@ unsafe fn discard(hsa: &Hsa, queue: *mut hsa_queue_t) {
 unsafe extern "C-unwind" fn on_error(status: hsa_status_t, _queue: *mut hsa_queue_t, data: *mut c_void) {
     // SAFETY: `data` is the record, which lives until the queue's destroy returned.
     let record = unsafe { &*data.cast::<RuntimeQueue>() };
-    if status != HSA_STATUS_SUCCESS
-        && let Some(interceptor) = table::current()
-    {
-        interceptor.queue_failed(record.handle());
+    if status != HSA_STATUS_SUCCESS {
+        record.handle.failed();
     }
     if let Some(callback) = record.callback {
         // SAFETY: the application's callback with its own queue and data.

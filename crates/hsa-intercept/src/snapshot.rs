@@ -23,7 +23,7 @@
 use std::sync::Arc;
 
 use wavescope_core::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
-use wavescope_core::sync::{Mutex, thread};
+use wavescope_core::sync::{Deadline, Mutex, thread};
 
 use crate::fault::{self, Fault};
 use crate::thread_mark::InsideHook;
@@ -142,29 +142,56 @@ pub(crate) struct Swapped<'a, T> {
 }
 
 impl<T> Swapped<'_, T> {
-    /// Waits until no hook of `words` uses the old snapshot, except when called from inside a hook.
+    /// Waits until no hook of `readers` uses the old snapshot, except when called from inside a hook.
     ///
-    /// `words` must be all queues that read the cell; one added after the swap reads the new value.
-    pub(crate) fn wait<'w>(self, words: impl Iterator<Item = &'w HookWord>) {
+    /// `readers` must be all queues that read the cell, with their words; one added after the swap reads the new value.
+    ///
+    /// # Errors
+    /// A reader that still used it at the `deadline`; the old snapshot is kept until a later swap has waited.
+    pub(crate) fn wait<R>(
+        self,
+        readers: impl IntoIterator<Item = R>,
+        word: impl Fn(&R) -> &HookWord,
+        deadline: Deadline,
+    ) -> Result<(), R> {
         let mut kept = std::mem::take(&mut *self.cell.kept.lock());
         kept.extend(self.old);
+        let mut outcome = Ok(());
         if InsideHook::is_current() || fault::is(Fault::SwapWithoutWait) {
             self.cell.kept.lock().append(&mut kept);
-            return;
+            return outcome;
         }
-        for word in words {
+        for reader in readers {
+            let word = word(&reader);
             let seen = word.0.load(Ordering::Acquire);
-            if seen % 2 == 1 {
-                wait_for_change(word, seen);
+            if seen % 2 == 1 && !wait_for_change(word, seen, deadline) {
+                outcome = outcome.and(Err(reader));
             }
         }
-        drop(kept);
+        if outcome.is_err() {
+            self.cell.kept.lock().append(&mut kept);
+        }
+        outcome
     }
 }
 
-/// Waits until a hook left. Its visit is as long as a dispatch callback of the client: yielding is enough.
-fn wait_for_change(word: &HookWord, seen: u64) {
+/// Looks at a word before a pause: a hook's visit is mostly shorter than a pause.
+const QUICK_LOOKS: u32 = 1000;
+
+/// Waits until a hook left. `false` if it had not at the `deadline`. Its visit is as long as a dispatch callback of the
+/// client, and it tells nobody when it leaves: that would cost every hook something.
+fn wait_for_change(word: &HookWord, seen: u64, deadline: Deadline) -> bool {
+    let mut looks = 0;
     while word.0.load(Ordering::Acquire) == seen {
-        thread::yield_now();
+        looks += 1;
+        if cfg!(loom) || looks < QUICK_LOOKS {
+            thread::yield_now();
+        } else if deadline.is_over() {
+            return false;
+        } else {
+            // A pause between looks: see above.
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
     }
+    true
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+// Read in forked children, where nothing may be locked.
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hsa_sys::{
     AmdExtTable, CoreApiTable, HSA_STATUS_ERROR, HSA_STATUS_SUCCESS, HsaApiTable, hsa_agent_t,
@@ -10,30 +12,66 @@ use hsa_sys::{
     hsa_status_t, pfn,
 };
 
+use wavescope_core::AgentId;
+
 use crate::Error;
 use crate::front::entries;
 use crate::interceptor::Interceptor;
 use crate::patch::{Slot, slot};
 use crate::runtime_queue::{Creation, ErrorCallback};
+use crate::signal_entries;
 use crate::technique::Technique;
 
-/// The interceptor that our entries lead to. Written when one is installed, read by entries that are called rarely.
-static CURRENT: RwLock<Option<Arc<Interceptor>>> = RwLock::new(None);
+/// The interceptors that were installed, newest first. Our entries lead to the newest; a queue goes on with the one that
+/// made it, whoever dropped that. Nothing of it is ever freed, and nothing is locked: a forked child can still read it.
+static NEWEST: AtomicPtr<Installed> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The newest interceptor.
-pub(crate) fn current() -> Option<Arc<Interceptor>> {
-    CURRENT.read().unwrap_or_else(PoisonError::into_inner).clone()
+struct Installed {
+    interceptor: Arc<Interceptor>,
+    older: *const Self,
 }
 
-/// The interceptor whose entries `table` already leads to.
+/// All interceptors, newest first.
+fn installed() -> impl Iterator<Item = &'static Arc<Interceptor>> {
+    // SAFETY: null, or leaked by `lead_to`; likewise what it points to.
+    let newest = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
+    // SAFETY: likewise.
+    let older = |installed: &&'static Installed| unsafe { installed.older.as_ref() };
+    std::iter::successors(newest, older).map(|installed| &installed.interceptor)
+}
+
+/// The interceptor whose entries `table` already leads to. If there is none, what earlier ones left in the table is put
+/// back, so that nobody takes our own entries for the runtime's.
 ///
 /// # Safety
-/// `table` is null or a table that a runtime hands over.
+/// `table` is null or a table that a runtime hands over; nobody else uses it meanwhile.
 pub(crate) unsafe fn installed_on(table: *mut HsaApiTable) -> Option<Arc<Interceptor>> {
-    let current = current()?;
     // SAFETY: by this function's contract.
-    let holds = unsafe { current.holds(table) };
-    holds.then_some(current)
+    let found = installed().find(|interceptor| unsafe { interceptor.holds(table) });
+    if found.is_none() {
+        installed().for_each(|interceptor| interceptor.put_back());
+    }
+    found.cloned()
+}
+
+/// Slots of `table` in which another tool's entry lies over an earlier one of ours.
+pub(crate) fn covered(table: *mut HsaApiTable) -> Vec<Slot> {
+    installed().flat_map(|interceptor| interceptor.covered(table)).collect()
+}
+
+/// Makes `interceptor` the one that our entries lead to.
+pub(crate) fn lead_to(interceptor: &Arc<Interceptor>) {
+    let mut older = NEWEST.load(Ordering::Acquire);
+    loop {
+        let newest = Box::new(Installed { interceptor: Arc::clone(interceptor), older });
+        let newest = Box::into_raw(newest);
+        match NEWEST.compare_exchange(older, newest, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return,
+            Err(now) => older = now,
+        }
+        // SAFETY: made above, and nobody else saw it.
+        drop(unsafe { Box::from_raw(newest) });
+    }
 }
 
 /// Our entries for `table`, none of them written yet.
@@ -73,25 +111,41 @@ pub(crate) unsafe fn slots(table: *mut HsaApiTable, interceptor: &Interceptor) -
         // SAFETY: by this function's contract.
         Technique::Doorbell => slots.extend(unsafe { entries::slots(core, amd) }),
     }
+    if technique == Technique::Runtime && interceptor.is_late() {
+        // SAFETY: likewise.
+        slots.extend(unsafe { entries::writers(core) });
+    }
+    // SAFETY: likewise.
+    slots.extend(unsafe { signal_entries::slots(core) });
     Ok(slots)
-}
-
-/// Makes `interceptor` the one that our entries lead to.
-pub(crate) fn lead_to(interceptor: &Arc<Interceptor>) {
-    *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(interceptor));
 }
 
 fn require<F>(entry: Option<F>, call: &'static str) -> Result<(), Error> {
     entry.map(drop).ok_or(Error::MissingEntry { call })
 }
 
-/// Answers an entry; a panic of ours becomes an error instead of unwinding into the application.
+/// Answers an entry with the newest interceptor; a panic of ours becomes an error instead of unwinding into the application.
 fn answer(call: &'static str, work: impl FnOnce(&Interceptor) -> hsa_status_t) -> hsa_status_t {
-    let Some(interceptor) = current() else { return HSA_STATUS_ERROR };
-    catch_unwind(AssertUnwindSafe(|| work(&interceptor))).unwrap_or_else(|_| {
+    let Some(interceptor) = installed().next() else { return HSA_STATUS_ERROR };
+    catch_unwind(AssertUnwindSafe(|| work(interceptor))).unwrap_or_else(|_| {
         tracing::error!(call, "panicked");
         HSA_STATUS_ERROR
     })
+}
+
+/// All interceptors that belong to this process, newest first.
+fn alive() -> impl Iterator<Item = &'static Arc<Interceptor>> {
+    installed().filter(|interceptor| !interceptor.is_inert())
+}
+
+/// Whether a queue is one that we intercept.
+pub(crate) fn owns(queue: *const hsa_queue_t) -> bool {
+    alive().any(|interceptor| interceptor.owns(queue))
+}
+
+/// An agent got its first queue that nobody sees.
+pub(crate) fn set_blind(agent: AgentId) {
+    alive().for_each(|interceptor| interceptor.set_blind(agent, true));
 }
 
 unsafe extern "C-unwind" fn queue_create(
@@ -112,21 +166,25 @@ unsafe extern "C-unwind" fn queue_create(
 }
 
 unsafe extern "C-unwind" fn queue_destroy(queue: *mut hsa_queue_t) -> hsa_status_t {
-    answer("hsa_queue_destroy", |interceptor| {
+    answer("hsa_queue_destroy", |newest| {
+        let owner = alive().find(|interceptor| interceptor.owns(queue));
         // SAFETY: the application's own argument.
-        unsafe { interceptor.destroy_queue(queue) }
+        unsafe { owner.map_or(newest, |owner| owner).destroy_queue(queue) }
     })
 }
 
 unsafe extern "C-unwind" fn signal_destroy(signal: hsa_signal_t) -> hsa_status_t {
-    answer("hsa_signal_destroy", |interceptor| {
-        interceptor.signal_destroyed(signal);
-        let Some(destroy) = interceptor.hsa().table().core.hsa_signal_destroy_fn else {
-            return HSA_STATUS_ERROR;
-        };
+    answer("hsa_signal_destroy", |newest| {
+        signal_reused(signal);
+        let Some(destroy) = newest.hsa().table().core.hsa_signal_destroy_fn else { return HSA_STATUS_ERROR };
         // SAFETY: the application's own argument.
         unsafe { destroy(signal) }
     })
+}
+
+/// A signal of the application no longer stands for the kernel that completed it last.
+pub(crate) fn signal_reused(signal: hsa_signal_t) {
+    alive().for_each(|interceptor| interceptor.signal_reused(signal));
 }
 
 unsafe extern "C-unwind" fn dispatch_time(
@@ -134,9 +192,10 @@ unsafe extern "C-unwind" fn dispatch_time(
     signal: hsa_signal_t,
     time: *mut hsa_amd_profiling_dispatch_time_t,
 ) -> hsa_status_t {
-    answer("hsa_amd_profiling_get_dispatch_time", |interceptor| {
+    answer("hsa_amd_profiling_get_dispatch_time", |newest| {
+        let known = alive().find_map(|interceptor| interceptor.times_of(agent, signal));
         // SAFETY: the application's own arguments.
-        unsafe { interceptor.dispatch_time(agent, signal, time) }
+        unsafe { newest.dispatch_time(known, agent, signal, time) }
     })
 }
 
@@ -144,23 +203,23 @@ unsafe extern "C-unwind" fn executable_freeze(
     executable: hsa_executable_t,
     options: *const c_char,
 ) -> hsa_status_t {
-    answer("hsa_executable_freeze", |interceptor| {
-        let Some(freeze) = interceptor.hsa().table().core.hsa_executable_freeze_fn else {
+    answer("hsa_executable_freeze", |newest| {
+        let Some(freeze) = newest.hsa().table().core.hsa_executable_freeze_fn else {
             return HSA_STATUS_ERROR;
         };
         // SAFETY: the application's own arguments.
         let status = unsafe { freeze(executable, options) };
-        if status == HSA_STATUS_SUCCESS {
-            interceptor.executable_frozen(executable);
+        if status == HSA_STATUS_SUCCESS && !newest.is_inert() {
+            newest.executable_frozen(executable);
         }
         status
     })
 }
 
 unsafe extern "C-unwind" fn executable_destroy(executable: hsa_executable_t) -> hsa_status_t {
-    answer("hsa_executable_destroy", |interceptor| {
-        interceptor.executable_leaves(executable);
-        let Some(destroy) = interceptor.hsa().table().core.hsa_executable_destroy_fn else {
+    answer("hsa_executable_destroy", |newest| {
+        alive().for_each(|interceptor| interceptor.executable_leaves(executable));
+        let Some(destroy) = newest.hsa().table().core.hsa_executable_destroy_fn else {
             return HSA_STATUS_ERROR;
         };
         // SAFETY: the application's own argument.

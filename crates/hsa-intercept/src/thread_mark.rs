@@ -2,13 +2,16 @@
 
 use wavescope_core::ThreadId;
 
+use crate::process::generation;
+
 #[cfg(not(loom))]
 mod imp {
     use std::cell::Cell;
 
     thread_local! {
         pub(super) static DEPTH: Cell<u32> = const { Cell::new(0) };
-        pub(super) static THREAD: Cell<u32> = const { Cell::new(0) };
+        /// Number and process.
+        pub(super) static THREAD: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
     }
 }
 
@@ -18,7 +21,7 @@ mod imp {
 
     loom::thread_local! {
         pub(super) static DEPTH: Cell<u32> = Cell::new(0);
-        pub(super) static THREAD: Cell<u32> = Cell::new(1);
+        pub(super) static THREAD: Cell<(u32, u32)> = Cell::new((1, 0));
     }
 }
 
@@ -48,19 +51,24 @@ impl Drop for InsideHook {
 /// A number that no thread has.
 const INTERNAL: u32 = u32::MAX;
 
-/// Says that the current thread is ours: what it submits, it submits for an application thread that is not known.
+/// Says that the current thread is ours or the runtime's: what it submits, it submits for an application thread that is not
+/// known.
 pub(crate) fn mark_internal() {
-    let _ = imp::THREAD.try_with(|thread| thread.set(INTERNAL));
+    let _ = imp::THREAD.try_with(|thread| thread.set((INTERNAL, generation())));
 }
 
 /// The kernel's number of the current thread; asked once per thread, so the enqueue path makes no system call. `None` for
-/// threads of ours.
+/// threads of ours and of the runtime.
 pub(crate) fn current_thread() -> Option<ThreadId> {
     let number = imp::THREAD.try_with(|thread| {
-        if thread.get() == 0 {
-            thread.set(gettid());
+        let (number, process) = thread.get();
+        // The only thread of a forked child remembers its parent's.
+        if number != 0 && process == generation() {
+            return number;
         }
-        thread.get()
+        let number = gettid();
+        thread.set((number, generation()));
+        number
     });
     number.ok().filter(|&number| number != INTERNAL).map(ThreadId)
 }

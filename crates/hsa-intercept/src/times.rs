@@ -20,6 +20,14 @@ pub(crate) struct Times {
     length: AtomicUsize,
 }
 
+/// Entries in all tables of the process, for entries of the API table that ask on every call.
+static KNOWN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// Whether the times of any signal are known.
+pub(crate) fn any_known() -> bool {
+    KNOWN.load(std::sync::atomic::Ordering::Relaxed) != 0
+}
+
 #[derive(Debug, Default)]
 struct Known {
     /// By the application's signal.
@@ -41,7 +49,24 @@ enum Ended {
     At(DispatchTimes),
 }
 
+impl Drop for Times {
+    fn drop(&mut self) {
+        self.update(0);
+    }
+}
+
 impl Times {
+    /// The table has this size now. Called with its lock held.
+    fn update(&self, length: usize) {
+        let before = self.length.load(Ordering::Relaxed);
+        self.length.store(length, Ordering::Release);
+        if length > before {
+            KNOWN.fetch_add(length - before, std::sync::atomic::Ordering::Relaxed);
+        } else if length < before {
+            KNOWN.fetch_sub(before - length, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.length.load(Ordering::Acquire) == 0
     }
@@ -50,7 +75,7 @@ impl Times {
     pub(crate) fn forward(&self, signal: u64, dispatch: DispatchId, carrier: Signal) {
         let mut known = self.known.lock();
         known.entries.insert(signal, Entry { dispatch, ended: Ended::Carrier(carrier) });
-        self.length.store(known.entries.len(), Ordering::Release);
+        self.update(known.entries.len());
     }
 
     /// `dispatch` retired; its carrier must not be asked any more. Returns its times: what the application was told, if it
@@ -69,7 +94,7 @@ impl Times {
                 None => drop(known.entries.remove(&signal)),
             }
         }
-        self.length.store(known.entries.len(), Ordering::Release);
+        self.update(known.entries.len());
         times
     }
 
@@ -80,7 +105,7 @@ impl Times {
         }
         let mut known = self.known.lock();
         let removed = known.entries.remove(&signal).is_some();
-        self.length.store(known.entries.len(), Ordering::Release);
+        self.update(known.entries.len());
         removed && known.entries.is_empty()
     }
 

@@ -5,7 +5,6 @@
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 // Read on every signal store of the process.
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -15,23 +14,25 @@ use hsa_sys::{
 };
 use wavescope_hsa::SavedTable;
 
+use super::Front;
 use super::registry::Registry;
-use super::{Front, Worker};
+use crate::blind::Others;
 use crate::patch::{Slot, slot};
+use crate::table;
 
 /// What the entries need.
 pub(crate) struct Hot {
     saved: SavedTable,
-    registry: Arc<Registry>,
-    worker: Arc<Worker>,
+    fronts: &'static Registry,
+    others: &'static Others,
 }
 
 /// Never freed once it was set: an entry may be running.
 static HOT: AtomicPtr<Hot> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Sets what the entries lead to.
-pub(crate) fn lead_to(saved: SavedTable, registry: Arc<Registry>, worker: Arc<Worker>) {
-    HOT.store(Box::into_raw(Box::new(Hot { saved, registry, worker })), Ordering::Release);
+pub(crate) fn lead_to(saved: SavedTable, fronts: &'static Registry, others: &'static Others) {
+    HOT.store(Box::into_raw(Box::new(Hot { saved, fronts, others })), Ordering::Release);
 }
 
 fn hot() -> Option<&'static Hot> {
@@ -40,16 +41,35 @@ fn hot() -> Option<&'static Hot> {
     unsafe { hot.as_ref() }
 }
 
-fn front_of(queue: *const hsa_queue_t) -> Option<&'static Front> {
-    hot()?.registry.by_queue(queue.addr())
+/// The front that the application calls `queue`. Any other queue makes its agent blind.
+///
+/// # Safety
+/// A queue that the application was given.
+unsafe fn front_of(hot: &'static Hot, queue: *const hsa_queue_t) -> Option<&'static Front> {
+    let front = hot.fronts.by_queue(queue.addr());
+    if front.is_none() {
+        // SAFETY: by this function's contract; as no front it is the runtime's.
+        unsafe { meet(hot, queue) };
+    }
+    front
+}
+
+/// # Safety
+/// A queue of the runtime.
+unsafe fn meet(hot: &'static Hot, queue: *const hsa_queue_t) {
+    // SAFETY: by this function's contract.
+    if let Some(agent) = unsafe { hot.others.met(queue, table::owns) } {
+        table::set_blind(agent);
+    }
 }
 
 /// Rings a front. A panic of ours, or of a callback, ends here instead of unwinding into the application.
 fn ring(hot: &Hot, front: &Front, value: i64) {
-    match catch_unwind(AssertUnwindSafe(|| front.ring(value.cast_unsigned()))) {
-        Ok(false) => {}
-        Ok(true) => hot.worker.wake(),
-        Err(_) => tracing::error!("panic while packets were rewritten"),
+    if hot.fronts.is_inert() {
+        return;
+    }
+    if catch_unwind(AssertUnwindSafe(|| front.ring(value.cast_unsigned()))).is_err() {
+        tracing::error!("panic while packets were rewritten");
     }
 }
 
@@ -57,10 +77,12 @@ fn ring(hot: &Hot, front: &Front, value: i64) {
 macro_rules! index_entries {
     ($($name:ident($field:ident$(, $argument:ident)*) -> $result:ty: $front:ident => $answer:expr;)*) => { $(
         unsafe extern "C-unwind" fn $name(queue: *const hsa_queue_t$(, $argument: u64)*) -> $result {
-            if let Some($front) = front_of(queue) {
+            let Some(hot) = hot() else { return <$result>::default() };
+            // SAFETY: the application's own queue.
+            if let Some($front) = unsafe { front_of(hot, queue) } {
                 return $answer;
             }
-            let Some(entry) = hot().and_then(|hot| hot.saved.core.$field) else { return <$result>::default() };
+            let Some(entry) = hot.saved.core.$field else { return <$result>::default() };
             // SAFETY: the application's own arguments.
             unsafe { entry(queue$(, $argument)*) }
         }
@@ -111,7 +133,7 @@ macro_rules! store_entries {
     ($($name:ident($field:ident);)*) => { $(
         unsafe extern "C-unwind" fn $name(signal: hsa_signal_t, value: i64) {
             let Some(hot) = hot() else { return };
-            if let Some(front) = hot.registry.by_doorbell(signal.handle) {
+            if let Some(front) = hot.fronts.by_doorbell(signal.handle) {
                 return ring(hot, front, value);
             }
             let Some(entry) = hot.saved.core.$field else { return };
@@ -130,8 +152,10 @@ store_entries! {
 macro_rules! queue_entries {
     ($($name:ident($part:ident.$field:ident: $queue:ty$(, $argument:ident: $kind:ty)*);)*) => { $(
         unsafe extern "C-unwind" fn $name(queue: $queue$(, $argument: $kind)*) -> hsa_status_t {
-            let Some(entry) = hot().and_then(|hot| hot.saved.$part.$field) else { return HSA_STATUS_ERROR };
-            let queue = front_of(queue).map_or(queue, |front| front.hardware().pointer().as_ptr());
+            let Some(hot) = hot() else { return HSA_STATUS_ERROR };
+            let Some(entry) = hot.saved.$part.$field else { return HSA_STATUS_ERROR };
+            let front = hot.fronts.by_queue(queue.addr());
+            let queue = front.map_or(queue, |front| front.hardware().pointer().as_ptr());
             // SAFETY: the application's own arguments, but for the queue, which is the runtime's behind the front.
             unsafe { entry(queue$(, $argument)*) }
         }
@@ -147,33 +171,26 @@ queue_entries! {
     get_info(amd.hsa_amd_queue_get_info_fn: *mut hsa_queue_t, attribute: hsa_queue_info_attribute_t, value: *mut c_void);
 }
 
-/// The slots of a table that these entries replace. A slot that the runtime does not have needs no answer.
+/// Slots, those that the runtime has.
+macro_rules! all {
+    ($($part:ident: $table:ty { $($field:ident => $ours:ident: $kind:ident,)* })*) => {
+        [$($(slot!($part, $table, $field, $ours, pfn::$kind),)*)*].into_iter().flatten().collect::<Vec<_>>()
+    };
+}
+
+/// The slots that these entries replace. One that the runtime does not have needs no answer.
 ///
 /// # Safety
 /// Both parts are live and begin with their versions.
 pub(crate) unsafe fn slots(core: *mut CoreApiTable, amd: *mut AmdExtTable) -> Vec<Slot> {
-    macro_rules! all {
-        ($($part:ident: $table:ty { $($field:ident => $ours:ident: $kind:ident,)* })*) => {
-            [$($(slot!($part, $table, $field, $ours, pfn::$kind),)*)*].into_iter().flatten().collect()
-        };
-    }
-    all! {
+    // SAFETY: by this function's contract.
+    let mut slots = unsafe { writers(core) };
+    slots.extend(all! {
         core: CoreApiTable {
             hsa_queue_load_read_index_scacquire_fn => load_read_acquire: hsa_queue_load_read_index_scacquire,
             hsa_queue_load_read_index_relaxed_fn => load_read_relaxed: hsa_queue_load_read_index_relaxed,
             hsa_queue_load_write_index_scacquire_fn => load_write_acquire: hsa_queue_load_write_index_scacquire,
             hsa_queue_load_write_index_relaxed_fn => load_write_relaxed: hsa_queue_load_write_index_relaxed,
-            hsa_queue_store_write_index_relaxed_fn => store_write_relaxed: hsa_queue_store_write_index_relaxed,
-            hsa_queue_store_write_index_screlease_fn =>
-                store_write_release: hsa_queue_store_write_index_screlease,
-            hsa_queue_cas_write_index_scacq_screl_fn => cas_write_both: hsa_queue_cas_write_index_scacq_screl,
-            hsa_queue_cas_write_index_scacquire_fn => cas_write_acquire: hsa_queue_cas_write_index_scacquire,
-            hsa_queue_cas_write_index_relaxed_fn => cas_write_relaxed: hsa_queue_cas_write_index_relaxed,
-            hsa_queue_cas_write_index_screlease_fn => cas_write_release: hsa_queue_cas_write_index_screlease,
-            hsa_queue_add_write_index_scacq_screl_fn => add_write_both: hsa_queue_add_write_index_scacq_screl,
-            hsa_queue_add_write_index_scacquire_fn => add_write_acquire: hsa_queue_add_write_index_scacquire,
-            hsa_queue_add_write_index_relaxed_fn => add_write_relaxed: hsa_queue_add_write_index_relaxed,
-            hsa_queue_add_write_index_screlease_fn => add_write_release: hsa_queue_add_write_index_screlease,
             hsa_queue_store_read_index_relaxed_fn => store_read_relaxed: hsa_queue_store_read_index_relaxed,
             hsa_queue_store_read_index_screlease_fn => store_read_release: hsa_queue_store_read_index_screlease,
             hsa_signal_store_relaxed_fn => store_relaxed: hsa_signal_store_relaxed,
@@ -187,6 +204,29 @@ pub(crate) unsafe fn slots(core: *mut CoreApiTable, amd: *mut AmdExtTable) -> Ve
             hsa_amd_queue_cu_get_mask_fn => cu_get_mask: hsa_amd_queue_cu_get_mask,
             hsa_amd_queue_set_priority_fn => set_priority: hsa_amd_queue_set_priority,
             hsa_amd_queue_get_info_fn => get_info: hsa_amd_queue_get_info,
+        }
+    });
+    slots
+}
+
+/// The slots through which an application reserves packets: enough to notice a queue that is not ours.
+///
+/// # Safety
+/// The part is live and begins with its version.
+pub(crate) unsafe fn writers(core: *mut CoreApiTable) -> Vec<Slot> {
+    all! {
+        core: CoreApiTable {
+            hsa_queue_store_write_index_relaxed_fn => store_write_relaxed: hsa_queue_store_write_index_relaxed,
+            hsa_queue_store_write_index_screlease_fn =>
+                store_write_release: hsa_queue_store_write_index_screlease,
+            hsa_queue_cas_write_index_scacq_screl_fn => cas_write_both: hsa_queue_cas_write_index_scacq_screl,
+            hsa_queue_cas_write_index_scacquire_fn => cas_write_acquire: hsa_queue_cas_write_index_scacquire,
+            hsa_queue_cas_write_index_relaxed_fn => cas_write_relaxed: hsa_queue_cas_write_index_relaxed,
+            hsa_queue_cas_write_index_screlease_fn => cas_write_release: hsa_queue_cas_write_index_screlease,
+            hsa_queue_add_write_index_scacq_screl_fn => add_write_both: hsa_queue_add_write_index_scacq_screl,
+            hsa_queue_add_write_index_scacquire_fn => add_write_acquire: hsa_queue_add_write_index_scacquire,
+            hsa_queue_add_write_index_relaxed_fn => add_write_relaxed: hsa_queue_add_write_index_relaxed,
+            hsa_queue_add_write_index_screlease_fn => add_write_release: hsa_queue_add_write_index_screlease,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 // The packet processor takes part in these words.
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use hsa_sys::{
     HSA_STATUS_ERROR, HSA_STATUS_ERROR_OUT_OF_RESOURCES, HSA_STATUS_SUCCESS, hsa_queue_t, hsa_status_t,
@@ -14,7 +14,6 @@ use wavescope_hsa::Hsa;
 
 use crate::engine::QueueHandle;
 use crate::runtime_queue::{Creation, ErrorCallback, enable_times};
-use crate::table;
 
 /// A rewritten batch is longer than the application's: the ring behind a front holds this many times its packets.
 const FACTOR: u32 = 4;
@@ -50,6 +49,7 @@ struct Link {
     handle: QueueHandle,
     /// The queue that the application knows; set before it does.
     front: AtomicPtr<hsa_queue_t>,
+    silent: AtomicBool,
     callback: ErrorCallback,
     data: *mut c_void,
 }
@@ -69,7 +69,8 @@ impl HardwareQueue {
     ) -> Result<Self, hsa_status_t> {
         let front = AtomicPtr::new(std::ptr::null_mut());
         let (callback, data) = (creation.callback, creation.data);
-        let link = Box::new(Link { handle: handle.clone(), front, callback, data });
+        let silent = AtomicBool::new(false);
+        let link = Box::new(Link { handle: handle.clone(), front, silent, callback, data });
         let link_data = (&raw const *link).cast_mut().cast::<c_void>();
         let roomy = creation.size.saturating_mul(FACTOR).min(MOST.max(creation.size));
         let ours = |size| Creation { size, callback: Some(on_error), data: link_data, ..*creation };
@@ -126,6 +127,11 @@ impl HardwareQueue {
         count
     }
 
+    /// From now on errors are not told to the application.
+    pub(crate) fn silence(&self) {
+        self.link.silent.store(true, Ordering::Release);
+    }
+
     /// Destroys the queue through the runtime.
     pub(crate) fn destroy(&self) -> hsa_status_t {
         let Some(destroy) = self.hsa.table().core.hsa_queue_destroy_fn else { return HSA_STATUS_ERROR };
@@ -164,12 +170,12 @@ impl HardwareQueue {
 unsafe extern "C-unwind" fn on_error(status: hsa_status_t, _queue: *mut hsa_queue_t, data: *mut c_void) {
     // SAFETY: `data` is the link, which lives until the queue's destroy returned.
     let link = unsafe { &*data.cast::<Link>() };
-    if status != HSA_STATUS_SUCCESS
-        && let Some(interceptor) = table::current()
-    {
-        interceptor.queue_failed(&link.handle);
+    if status != HSA_STATUS_SUCCESS {
+        link.handle.failed();
     }
-    if let Some(callback) = link.callback {
+    if let Some(callback) = link.callback
+        && !link.silent.load(Ordering::Acquire)
+    {
         // SAFETY: the application's callback with its own queue and data.
         unsafe { callback(status, link.front.load(Ordering::Acquire), link.data) };
     }

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use hsa_sys::hsa_queue_t;
 use wavescope_core::AqlPacket;
 use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use wavescope_core::sync::{Mutex, thread};
+use wavescope_core::sync::{Deadline, Mutex, thread};
 
 use crate::device::{Device, Signal};
 use crate::engine::QueueHandle;
@@ -63,6 +63,8 @@ pub(crate) struct Front {
     doorbell: Signal,
     /// Destroys the doorbell's signal at the end.
     device: Arc<dyn Device>,
+    /// Goes on where the hardware ring was full.
+    worker: Arc<Worker>,
     /// One more than the highest doorbell value.
     rung: AtomicU64,
     busy: AtomicBool,
@@ -93,6 +95,7 @@ impl Front {
         handle: QueueHandle,
         doorbell: Signal,
         device: Arc<dyn Device>,
+        worker: Arc<Worker>,
     ) -> Self {
         Self {
             block,
@@ -100,6 +103,7 @@ impl Front {
             handle,
             doorbell,
             device,
+            worker,
             rung: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             stalled: AtomicBool::new(false),
@@ -135,28 +139,43 @@ impl Front {
         self.block.read_index()
     }
 
-    /// A doorbell: packets up to index `value` may be read. Returns whether the worker has to go on.
-    pub(crate) fn ring(&self, value: u64) -> bool {
-        self.rung.fetch_max(value.wrapping_add(1), Ordering::SeqCst);
-        self.pump()
+    /// Whether `worker` goes on with it.
+    pub(crate) fn is_of(&self, worker: &Worker) -> bool {
+        std::ptr::eq(&raw const *self.worker, worker)
     }
 
-    /// Has a mark written behind what was enqueued so far. Returns whether the worker has to go on; `None` if the
-    /// front is closed.
-    pub(crate) fn request_mark(&self) -> Option<bool> {
+    /// A doorbell: packets up to index `value` may be read.
+    pub(crate) fn ring(&self, value: u64) {
+        self.rung.fetch_max(value.wrapping_add(1), Ordering::SeqCst);
+        if self.pump() {
+            self.worker.wake();
+        }
+    }
+
+    /// Has a mark written behind what was enqueued so far. `false` if the front is closed.
+    pub(crate) fn request_mark(&self) -> bool {
         self.marking.store(true, Ordering::SeqCst);
-        let stalled = self.pump();
-        (!self.closed.load(Ordering::Acquire)).then_some(stalled)
+        if self.pump() {
+            self.worker.wake();
+        }
+        !self.closed.load(Ordering::Acquire)
     }
 
     /// Reads nothing more, and waits until nobody reads: the hardware queue may go after that. A callback that destroys the
-    /// queue it is called for is not waited for.
-    pub(crate) fn close(&self) {
+    /// queue it is called for is not waited for. `false` if somebody still reads at the `deadline`.
+    pub(crate) fn close(&self, deadline: Deadline) -> bool {
         self.closed.store(true, Ordering::Release);
         // Whoever reads makes the front idle again; who comes after that finds it busy for good.
-        while self.busy.swap(true, Ordering::SeqCst) && !InsideHook::is_current() {
+        while self.busy.swap(true, Ordering::SeqCst) {
+            if InsideHook::is_current() {
+                return true;
+            }
+            if deadline.is_over() {
+                return false;
+            }
             thread::yield_now();
         }
+        true
     }
 
     /// The value that the doorbell's signal has. Returns whether that is news.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use wavescope_core::sync::Mutex;
 
 use super::{Front, SharedFront};
+use crate::process::Origin;
 
 /// Buckets of the filter; a power of two.
 const BUCKETS: usize = 4096;
@@ -27,8 +28,12 @@ const EMPTY: usize = 0;
 /// A place whose entry left: searches go on behind it.
 const LEFT: usize = 1;
 
-/// The fronts of the process, by queue and by doorbell.
+/// The registry of this process. Never freed.
+static OF_PROCESS: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The fronts of the process, by queue and by doorbell, whichever interceptor made them.
 pub(crate) struct Registry {
+    origin: Origin,
     filter: [AtomicU8; BUCKETS],
     queues: Table,
     doorbells: Table,
@@ -38,7 +43,21 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Owned {
     fronts: Vec<SharedFront>,
+    /// Addresses of queues that somebody is destroying.
+    ending: Vec<usize>,
     gone: VecDeque<SharedFront>,
+    /// Fronts that somebody never left.
+    kept: Vec<SharedFront>,
+}
+
+/// Who ends a front.
+pub(crate) enum Ending {
+    /// The caller.
+    Yours(SharedFront),
+    /// Somebody else is about to.
+    Already,
+    /// It is none.
+    NoFront,
 }
 
 struct Table {
@@ -98,13 +117,35 @@ impl Table {
 }
 
 impl Registry {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
+            origin: Origin::here(),
             filter: [const { AtomicU8::new(0) }; BUCKETS],
             queues: Table::new(),
             doorbells: Table::new(),
             owned: Mutex::new(Owned::default()),
         }
+    }
+
+    /// The registry of this process, which a forked child does not share with its parent.
+    pub(crate) fn of_process() -> &'static Self {
+        loop {
+            let found = OF_PROCESS.load(Ordering::Acquire);
+            // SAFETY: null, or leaked below.
+            if let Some(registry) = unsafe { found.as_ref() }.filter(|registry| !registry.is_inert()) {
+                return registry;
+            }
+            let new = Box::into_raw(Box::new(Self::new()));
+            if OF_PROCESS.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                // SAFETY: made above, and nobody else saw it.
+                drop(unsafe { Box::from_raw(new) });
+            }
+        }
+    }
+
+    /// Whether it belongs to a process of which this is a forked child.
+    pub(crate) fn is_inert(&self) -> bool {
+        self.origin.is_parent()
     }
 
     /// The front that an application holds as `queue`.
@@ -140,22 +181,39 @@ impl Registry {
         true
     }
 
-    /// Takes a front out by its queue pointer. Nobody finds it any more; it is kept for a while.
-    pub(crate) fn remove(&self, queue: usize) -> Option<SharedFront> {
+    /// Begins to end a front: whoever gets it removes it. It is found until then.
+    pub(crate) fn begin_end(&self, queue: usize) -> Ending {
         let mut owned = self.owned.lock();
-        let index = owned.fronts.iter().position(|front| keys(front).0 == queue)?;
+        let found = owned.fronts.iter().find(|front| keys(front).0 == queue).cloned();
+        let Some(front) = found else { return Ending::NoFront };
+        if owned.ending.contains(&queue) {
+            return Ending::Already;
+        }
+        owned.ending.push(queue);
+        Ending::Yours(front)
+    }
+
+    /// Takes a front out. Nobody finds it any more; it is kept for a while.
+    pub(crate) fn remove(&self, front: &SharedFront) {
+        let mut owned = self.owned.lock();
+        let (queue, doorbell) = keys(front);
+        owned.ending.retain(|ending| *ending != queue);
+        let Some(index) = owned.fronts.iter().position(|other| Arc::ptr_eq(other, front)) else { return };
         let front = owned.fronts.swap_remove(index);
-        let (queue, doorbell) = keys(&front);
         self.queues.remove(queue);
         self.doorbells.remove(doorbell);
         let bucket = &self.filter[spread(doorbell, BUCKETS)];
         let leave = |count: u8| if count == u8::MAX { None } else { count.checked_sub(1) };
         let _ = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, leave);
-        owned.gone.push_back(Arc::clone(&front));
+        owned.gone.push_back(front);
         if owned.gone.len() > KEPT {
             owned.gone.pop_front();
         }
-        Some(front)
+    }
+
+    /// Keeps a front for good.
+    pub(crate) fn keep(&self, front: &SharedFront) {
+        self.owned.lock().kept.push(Arc::clone(front));
     }
 
     /// All fronts.

@@ -5,16 +5,21 @@
 //! [`Device::wait_below`]). So the worker dozes on its control signal and looks at all doorbells now and then: after a
 //! millisecond while devices ring, and at ever longer intervals while none does.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wavescope_core::sync::Mutex;
 use wavescope_core::sync::thread::{self, JoinHandle};
+use wavescope_core::sync::{Condvar, Deadline, Mutex};
 
 use super::registry::Registry;
+use super::{Front, SharedFront};
 use crate::Error;
 use crate::device::{Device, Signal, SignalKind};
 use crate::thread_mark;
+
+/// Of its thread.
+const NAME: &str = "wavescope-front";
 
 const SHORTEST_PAUSE: Duration = Duration::from_micros(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
@@ -28,20 +33,34 @@ pub(crate) const SILENT: i64 = -1;
 /// The worker as others see it.
 pub(crate) struct Worker {
     device: Arc<dyn Device>,
-    registry: Arc<Registry>,
+    fronts: &'static Registry,
     state: Mutex<State>,
+    ended: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     control: Option<Signal>,
     stop: bool,
+    /// The thread left its loop.
+    over: bool,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Worker {
-    pub(crate) fn new(device: Arc<dyn Device>, registry: Arc<Registry>) -> Arc<Self> {
-        Arc::new(Self { device, registry, state: Mutex::new(State::default()) })
+    pub(crate) fn new(device: Arc<dyn Device>, fronts: &'static Registry) -> Arc<Self> {
+        Arc::new(Self { device, fronts, state: Mutex::new(State::default()), ended: Condvar::new() })
+    }
+
+    /// Whether it goes on with this front.
+    pub(crate) fn serves(&self, front: &Front) -> bool {
+        front.is_of(self)
+    }
+
+    fn own(&self) -> Vec<SharedFront> {
+        let mut fronts = self.fronts.fronts();
+        fronts.retain(|front| self.serves(front));
+        fronts
     }
 
     /// Starts the thread unless it runs.
@@ -55,10 +74,12 @@ impl Worker {
         let run = move || {
             thread_mark::mark_internal();
             worker.run(control);
+            worker.state.lock().over = true;
+            worker.ended.notify_all();
         };
-        let spawned = thread::Builder::new().name("wavescope-front".to_owned()).spawn(run);
+        let spawned = thread::Builder::new().name(NAME.to_owned()).spawn(run);
         let thread = spawned.inspect_err(|_| self.device.destroy_signal(control)).map_err(Error::NoThread)?;
-        (state.control, state.thread) = (Some(control), Some(thread));
+        (state.control, state.thread, state.over) = (Some(control), Some(thread), false);
         Ok(())
     }
 
@@ -69,26 +90,33 @@ impl Worker {
         }
     }
 
-    /// Ends the thread if there is no front.
-    pub(crate) fn stop_if_idle(&self) {
-        if !self.registry.fronts().is_empty() {
-            return;
+    /// Ends the thread if there is no front of it. Returns whether there is none.
+    ///
+    /// # Errors
+    /// [`Error::ThreadBusy`] if it does not end in time.
+    pub(crate) fn stop_if_idle(&self, deadline: Deadline) -> Result<bool, Error> {
+        if !self.own().is_empty() {
+            return Ok(false);
         }
-        let thread = {
-            let mut state = self.state.lock();
-            state.stop = true;
-            state.thread.take()
-        };
+        self.state.lock().stop = true;
         self.wake();
-        let Some(thread) = thread else { return };
-        if thread.join().is_err() {
-            tracing::error!("the fronts' worker panicked");
-        }
         let mut state = self.state.lock();
+        while state.thread.is_some() && !state.over {
+            let (next, timed_out) = self.ended.wait_timeout(state, deadline.left());
+            state = next;
+            if timed_out && !state.over {
+                return Err(Error::ThreadBusy { thread: NAME });
+            }
+        }
         state.stop = false;
         if let Some(control) = state.control.take() {
             self.device.destroy_signal(control);
         }
+        let thread = state.thread.take();
+        drop(state);
+        // It has left its loop: nothing to wait for, and no panic can come any more.
+        let _ = thread.map(JoinHandle::join);
+        Ok(true)
     }
 
     fn run(&self, control: Signal) {
@@ -115,27 +143,34 @@ impl Worker {
         }
     }
 
-    /// Hears every doorbell, goes on where something stalled.
+    /// Hears every doorbell, goes on where something stalled. All fronts, also if one stays stalled: another may hold what
+    /// it waits for.
     fn look(&self) -> Seen {
-        let mut seen = Seen::Nothing;
-        for front in self.registry.fronts() {
-            let rung = front.hear(self.device.load(front.doorbell()));
-            if front.is_stalled() {
-                front.pump();
-            }
-            if front.is_stalled() {
-                return Seen::Stalled;
-            }
-            if rung {
-                seen = Seen::Rung;
-            }
+        let seen = |front: &SharedFront| {
+            let look = || self.look_at(front);
+            catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| {
+                tracing::error!(?front, "panic while packets were rewritten");
+                Seen::Nothing
+            })
+        };
+        self.own().iter().map(seen).max().unwrap_or(Seen::Nothing)
+    }
+
+    fn look_at(&self, front: &Front) -> Seen {
+        let rung = front.hear(self.device.load(front.doorbell()));
+        if front.is_stalled() {
+            front.pump();
         }
-        seen
+        match front.is_stalled() {
+            true => Seen::Stalled,
+            false if rung => Seen::Rung,
+            false => Seen::Nothing,
+        }
     }
 }
 
 /// What a look at the fronts found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Seen {
     Nothing,
     /// A device rang.

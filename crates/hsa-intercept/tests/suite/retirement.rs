@@ -101,7 +101,7 @@ fn a_stopped_queue_loses_what_is_in_flight_and_the_drain_ends() {
     queue.submit(&[kernel(1, 0), kernel(2, 0)]);
     other.submit(&[kernel(3, 0)]);
     queue.run_at_most(4);
-    engine.queue_failed(&queue.handle);
+    queue.handle.failed();
     run_all(&[&other]);
     engine.drain(id, LIMIT).unwrap();
     let lost = service.lost();

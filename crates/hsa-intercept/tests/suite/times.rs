@@ -48,7 +48,7 @@ fn the_answer_ends_when_the_signal_is_used_again() {
     engine.drain(id, LIMIT).unwrap();
     queue.submit(&[kernel(2, app), kernel(3, other)]);
     assert_eq!(engine.times_of(AGENT, Signal(app)), None, "kernel 2 was declined: the runtime knows");
-    engine.signal_destroyed(Signal(other));
+    engine.signal_reused(Signal(other));
     assert_eq!(engine.times_of(AGENT, Signal(other)), None);
     run_all(&[&queue]);
 }

@@ -18,17 +18,25 @@
 //! packets an empty barrier completes the retire counter. A kernel that all subscribers declined only gets the
 //! barrier bit, and only if the agent is serialized; behind adjacent ones stands one empty barrier that retires,
 //! or, where the last has no signal of its own, that kernel retires itself.
+//!
+//! A kernel that is only traced completes its time carrier and is otherwise as the application made it. If the application
+//! gave it a signal, a forward stands behind the kernels of the batch: a barrier packet *without* the barrier bit, which
+//! waits for the carrier. Behind the forwards one more such packet decrements the launch counter: packets launch in order,
+//! so from there on nothing waits for those carriers.
 
+mod programs;
+mod traced;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use wavescope_core::sync::atomic::Ordering;
-use wavescope_core::{
-    Answer, AqlPacket, Dispatch, DispatchEvent, DispatchId, Grant, PacketType, ProgramSink,
-};
+use wavescope_core::{AqlPacket, Dispatch, DispatchId, PacketType};
 
 use crate::device::{Signal, SignalKind};
 use crate::fault::{self, Fault};
-use crate::flight::{Entry, Flying, Use};
+use crate::flight::{Entry, Loose};
+use crate::kernel_trace::Traced;
 use crate::packets::{barrier, kernel_fields, may_block};
 use crate::queue::{Queue, QueueSignals};
 use crate::serializer::{Gate, RunId};
@@ -43,6 +51,12 @@ pub(crate) struct Scratch {
     after: [Vec<AqlPacket>; 2],
     entries: Vec<Entry>,
     carriers: Vec<Signal>,
+    traced: Vec<Traced>,
+    loose: Vec<Loose>,
+    /// Carriers, and the application's signals that are to fall with them.
+    forwards: Vec<(Signal, u64)>,
+    /// How often the launch counter will have been decremented by what was emitted.
+    launches: i64,
     /// The snapshot period in which the two flags below were kept; 0 for none.
     period: u64,
     /// An application packet that may block lies behind the last kernel.
@@ -73,23 +87,42 @@ impl Queue {
         // Without signals the batch goes through as it is: the application runs, nobody is asked.
         let Some(signals) = self.ensure_signals() else { return write(packets) };
         let mut scratch = self.scratch.lock();
-        scratch.begin(&snapshot, first);
-        Rewriter {
-            queue: self,
-            snapshot: &snapshot,
-            signals,
-            scratch: &mut scratch,
-            tail: None,
-            now_ns: None,
-            unheard: false,
-            bells: 0,
+        if !self.instrument(packets, first, &snapshot, signals, &mut scratch) {
+            return write(packets);
         }
-        .batch(packets);
         write(&scratch.out);
         if fault::is(Fault::ListedAfterWritten) {
             scratch.list(self);
         }
         scratch.out.clear();
+    }
+
+    /// Fills `scratch` with what is to be written. If something of ours breaks, the queue is given up and `scratch` left
+    /// clean; `false` then.
+    fn instrument(
+        self: &Arc<Self>,
+        packets: &[AqlPacket],
+        first: u64,
+        snapshot: &Snapshot,
+        signals: QueueSignals,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let rewrite = |scratch: &mut Scratch| {
+            scratch.begin(snapshot, first);
+            Rewriter::new(self, snapshot, signals, scratch).batch(packets);
+        };
+        if cfg!(loom) {
+            // A model's assertions must fail it.
+            rewrite(scratch);
+            return true;
+        }
+        let done = catch_unwind(AssertUnwindSafe(|| rewrite(scratch))).is_ok();
+        if !done {
+            *scratch = Scratch::default();
+            self.give_up();
+            self.reaper.wake();
+        }
+        done
     }
 
     /// Nobody is asked, but earlier kernels left times: those of signals that are used again end here.
@@ -110,6 +143,7 @@ impl Scratch {
     fn list(&mut self, queue: &Queue) {
         let mut flight = queue.flight.lock();
         flight.push_all(&mut self.entries);
+        flight.push_traced(&mut self.traced, &mut self.loose);
         flight.return_carriers(&mut self.carriers);
     }
 
@@ -137,19 +171,19 @@ struct Rewriter<'a> {
     bells: usize,
 }
 
-/// What the subscribers want with one kernel.
-struct Answers {
-    dispatch: DispatchId,
-    uses: [Option<Use>; 2],
-    carrier: Option<Signal>,
-    /// Someone wants it serialized.
-    serialize: bool,
-}
+impl<'a> Rewriter<'a> {
+    fn new(
+        queue: &'a Arc<Queue>,
+        snapshot: &'a Snapshot,
+        signals: QueueSignals,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        Self { queue, snapshot, signals, scratch, tail: None, now_ns: None, unheard: false, bells: 0 }
+    }
 
-impl Rewriter<'_> {
     fn batch(&mut self, packets: &[AqlPacket]) {
-        let kernels = packets.iter().filter(|packet| is_kernel(packet)).count();
-        if !self.snapshot.asked.is_empty() {
+        if self.snapshot.carries_times() {
+            let kernels = packets.iter().filter(|packet| is_kernel(packet)).count();
             self.queue.flight.lock().take_carriers(kernels, &mut self.scratch.carriers);
         }
         if let Some(transition) = self.queue.take_wanted() {
@@ -170,8 +204,9 @@ impl Rewriter<'_> {
     }
 
     fn other(&mut self, packet: &AqlPacket) {
+        // Before it: what it waits for may need the agent that our kernels hold, or a signal of theirs.
+        self.forward();
         if may_block(packet) {
-            // Before it: what it waits for may need the agent that our kernels hold.
             self.end_tail();
             self.scratch.obstructed = true;
         }
@@ -183,54 +218,32 @@ impl Rewriter<'_> {
     }
 
     fn kernel(&mut self, packet: &AqlPacket) {
-        let answers = self.ask(packet);
-        let run = (self.snapshot.serialize && answers.serialize).then(|| self.place(&answers));
-        match answers.carrier {
-            Some(carrier) => self.instrumented(packet, answers, carrier, run),
-            None => self.declined(packet, run),
-        }
-    }
-
-    fn ask(&mut self, packet: &AqlPacket) -> Answers {
-        let mut answers =
-            Answers { dispatch: DispatchId(0), uses: [None, None], carrier: None, serialize: false };
-        // Before anybody is asked: who answered would wait for a dispatch that nobody can follow.
+        // Without a carrier nobody is asked: who answered would wait for a dispatch that nobody can follow.
         let Some(carrier) = self.carrier() else {
-            answers.serialize = true;
-            return answers;
+            let run = self.snapshot.serialize.then(|| self.place(0));
+            return self.declined(packet, run);
         };
-        answers.dispatch = DispatchId(self.queue.dispatches.fetch_add(1, Ordering::Relaxed) + 1);
-        let dispatch = self.describe(packet, answers.dispatch);
-        let mut free = 0;
-        for subscriber in &self.snapshot.asked {
-            let Some(after) = self.scratch.after.get_mut(free) else { break };
-            let (before_length, before) = (self.scratch.before.len(), &mut self.scratch.before);
-            let service = &subscriber.subscription.subscriber;
-            match service.enqueue(&dispatch, &mut ProgramSink::new(before, after)) {
-                Answer::Instrument { token, grant } => {
-                    answers.uses[free] = Some(Use { subscriber: Arc::clone(subscriber), token, grant });
-                    answers.serialize = true;
-                    free += 1;
-                }
-                answer @ (Answer::Decline | Answer::Ignore) => {
-                    before.truncate(before_length);
-                    after.clear();
-                    answers.serialize |= answer == Answer::Decline;
-                }
+        let dispatch = self.describe(packet);
+        let traced = self.record(&dispatch);
+        let answers = self.ask(&dispatch);
+        let run = (self.snapshot.serialize && answers.serialize).then(|| self.place(answers.returns()));
+        let traced = traced.map(|traced| traced.taking_off(run.is_some()));
+        match traced {
+            traced if answers.instrument => {
+                self.instrumented(packet, &dispatch, answers, carrier, run, traced);
+            }
+            Some(traced) => self.only_traced(packet, &dispatch, carrier, run, traced),
+            None => {
+                self.scratch.carriers.push(carrier);
+                self.declined(packet, run);
             }
         }
-        if free > 0 {
-            answers.carrier = Some(carrier);
-        } else {
-            self.scratch.carriers.push(carrier);
-        }
-        answers
     }
 
-    fn describe(&self, packet: &AqlPacket, id: DispatchId) -> Dispatch {
+    fn describe(&self, packet: &AqlPacket) -> Dispatch {
         let fields = kernel_fields(packet);
         Dispatch {
-            id,
+            id: DispatchId(self.queue.dispatches.fetch_add(1, Ordering::Relaxed) + 1),
             agent: self.queue.agent.id,
             queue: self.queue.id,
             kernel_object: fields.kernel_object,
@@ -244,18 +257,17 @@ impl Rewriter<'_> {
 
     /// A free carrier, or a new one until enough are there.
     fn carrier(&mut self) -> Option<Signal> {
-        if self.snapshot.asked.is_empty() {
+        if !self.snapshot.carries_times() {
             return None;
         }
         let device = self.queue.device();
         self.scratch.carriers.pop().or_else(|| device.create_signal(1, SignalKind::GpuOnly).ok())
     }
 
-    /// Finds the run of a kernel and emits what it has to wait for.
-    fn place(&mut self, answers: &Answers) -> RunId {
+    /// Finds the run of a kernel, of which `returns` grants must be returned, and emits what it has to wait for.
+    fn place(&mut self, returns: usize) -> RunId {
         let lane = self.queue.lane;
         let (obstructed, covered) = (self.scratch.obstructed, self.tail);
-        let returns = answers.uses.iter().flatten().filter(|part| part.grant == Grant::UntilReturned).count();
         let place = self.queue.agent.place(|machine| {
             let place = machine.place(lane, obstructed, covered);
             for _ in 0..returns {
@@ -267,72 +279,21 @@ impl Rewriter<'_> {
         if self.tail.is_some_and(|run| run != place.run) {
             self.end_tail();
         }
+        if place.gate == Gate::None {
+            return place.run;
+        }
+        // What waits for our kernels must not wait for the gate.
+        self.forward();
         if place.gate == Gate::AnnounceAndWait {
             self.scratch.out.push(barrier(0, self.signals.counter.0));
             self.list(Entry::Announcement(place.run));
         }
-        if place.gate != Gate::None {
-            // What retires in front of the gate may be what opens it.
-            self.ring_bell();
-            let gate = self.signals.gate.0;
-            self.scratch.out.push(barrier(gate, gate));
-            self.scratch.ordered = true;
-        }
+        // What retires in front of the gate may be what opens it.
+        self.ring_bell();
+        let gate = self.signals.gate.0;
+        self.scratch.out.push(barrier(gate, gate));
+        self.scratch.ordered = true;
         place.run
-    }
-
-    fn instrumented(&mut self, packet: &AqlPacket, answers: Answers, carrier: Signal, run: Option<RunId>) {
-        let scratch = &mut *self.scratch;
-        if let (Some(first), false) = (scratch.before.first_mut(), scratch.ordered) {
-            first.set_header(first.header().with_barrier());
-        }
-        let mut kernel = *packet;
-        kernel.set_completion_signal(carrier.0);
-        if run.is_some() || !scratch.before.is_empty() {
-            kernel.set_header(kernel.header().with_barrier());
-        }
-        scratch.out.append(&mut scratch.before);
-        scratch.out.push(kernel);
-        if packet.completion_signal() != 0 {
-            scratch.out.push(barrier(0, packet.completion_signal()));
-        }
-        let has_after = scratch.after.iter().any(|packets| !packets.is_empty());
-        let [outer, inner] = &mut scratch.after;
-        scratch.out.append(inner);
-        scratch.out.append(outer);
-        retire_with(&mut scratch.out, has_after, self.signals.counter);
-        scratch.ordered = true;
-        // The run's declined kernels in front of it retire with it.
-        self.tail = None;
-        self.fly(packet, answers, carrier, run);
-    }
-
-    /// Lists an instrumented dispatch as in flight and tells who instrumented it.
-    fn fly(&mut self, packet: &AqlPacket, answers: Answers, carrier: Signal, run: Option<RunId>) {
-        let dispatch = self.describe(packet, answers.dispatch);
-        for part in answers.uses.iter().flatten() {
-            if let (Grant::UntilReturned, Some(run)) = (part.grant, run) {
-                part.subscriber.owe_grant(part.token, self.queue, run);
-            }
-            part.subscriber.took_off();
-            let event = DispatchEvent::Dispatched { token: part.token, dispatch };
-            part.subscriber.subscription.subscriber.publish(event);
-        }
-        let enqueued_ns = self.now_ns();
-        let forwarded = packet.completion_signal();
-        if forwarded != 0 {
-            self.queue.agent.times.forward(forwarded, dispatch.id, carrier);
-        }
-        let flying = Flying {
-            carrier,
-            dispatch: dispatch.id,
-            forwarded,
-            enqueued_ns,
-            run,
-            ends: Vec::new(),
-            uses: answers.uses,
-        };
-        self.list(Entry::Dispatch(flying));
     }
 
     /// The application's signal of a packet that is not instrumented no longer stands for an earlier kernel.
@@ -344,6 +305,11 @@ impl Rewriter<'_> {
 
     fn declined(&mut self, packet: &AqlPacket, run: Option<RunId>) {
         self.forget_times(packet);
+        self.unordered(packet, run);
+    }
+
+    /// Emits a kernel that nothing of ours stands around.
+    fn unordered(&mut self, packet: &AqlPacket, run: Option<RunId>) {
         let mut kernel = *packet;
         if let Some(run) = run {
             kernel.set_header(kernel.header().with_barrier());
@@ -355,6 +321,7 @@ impl Rewriter<'_> {
 
     /// Lets declined kernels at the end of what was emitted retire.
     fn end_tail(&mut self) {
+        self.forward();
         let Some(run) = self.tail.take() else { return };
         let counter = self.signals.counter;
         let last = self.scratch.out.last();

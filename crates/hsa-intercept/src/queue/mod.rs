@@ -1,24 +1,26 @@
 //! An application's queue: what its write hook and the reaper share.
 //!
-//! Who touches what:
+//! [`landing`] is the reaper's side of it. Who touches what:
 //!
 //! * `word` and `scratch`: the hook, one at a time per queue (the runtime holds the queue's lock around it).
 //! * `flight`: hook and reaper, locked for a few moves per batch.
 //! * `signals`: made by the first hook that instruments, read by the reaper, destroyed by the reaper when the queue
 //!   is gone. A queue that nobody measures costs no signal.
 
+mod landing;
+
+pub(crate) use landing::Landing;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use wavescope_core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use wavescope_core::sync::{Condvar, Mutex};
-use wavescope_core::{AqlPacket, DispatchEvent, DispatchTimes, LossReason, Outcome, QueueId};
+use wavescope_core::sync::{Condvar, Deadline, Mutex};
+use wavescope_core::{AqlPacket, QueueId};
 
 use crate::Error;
 use crate::agent::AgentState;
 use crate::device::{Device, Signal, SignalKind};
-use crate::fault::{self, Fault};
-use crate::flight::{COUNTER_START, Entry, Flight, Flying};
+use crate::flight::{COUNTER_START, Entry, Flight};
 use crate::packets::barrier;
 use crate::reaper::Reaper;
 use crate::rewrite::Scratch;
@@ -37,7 +39,7 @@ pub(crate) struct Queue {
     /// Notified when `flight` became empty.
     emptied: Condvar,
     signals: Mutex<Option<QueueSignals>>,
-    /// Why the queue takes no more instrumented work, as [`Closed`].
+    /// Why the queue takes no more instrumented work; the highest reason counts.
     closed: AtomicU32,
     released: AtomicBool,
     /// Process-wide number of the last dispatch.
@@ -62,11 +64,14 @@ pub(crate) struct QueueSignals {
     pub(crate) bell: Signal,
     /// 0 lets the queue's first waiting run pass.
     pub(crate) gate: Signal,
+    /// Decremented behind the forwards of kernels that are only traced; made when there is the first.
+    pub(crate) launches: Option<Signal>,
 }
 
 const OPEN: u32 = 0;
-const FAILED: u32 = 1;
-const DESTROYED: u32 = 2;
+const GIVEN_UP: u32 = 1;
+const FAILED: u32 = 2;
+const DESTROYED: u32 = 3;
 
 impl Queue {
     pub(crate) fn new(
@@ -127,7 +132,17 @@ impl Queue {
         let counter = device.create_signal(COUNTER_START, SignalKind::GpuOnly)?;
         let gate =
             device.create_signal(1, SignalKind::GpuOnly).inspect_err(|_| device.destroy_signal(counter))?;
-        Ok(QueueSignals { counter, bell, gate })
+        Ok(QueueSignals { counter, bell, gate, launches: None })
+    }
+
+    /// The launch counter, made now if there was none.
+    pub(crate) fn ensure_launches(&self) -> Option<Signal> {
+        let mut signals = self.signals.lock();
+        let made = signals.as_mut().filter(|_| self.is_open())?;
+        if made.launches.is_none() {
+            made.launches = self.device().create_signal(COUNTER_START, SignalKind::GpuOnly).ok();
+        }
+        made.launches
     }
 
     pub(crate) fn set_nudge(&self, nudge: Nudge) {
@@ -151,13 +166,19 @@ impl Queue {
         }
     }
 
-    /// Holds back the agent's runs from `from` on until the last dispatch in flight that no run covers has retired.
+    /// Holds back the agent's runs from `from` on until the dispatches in flight that no run covers have retired.
     pub(crate) fn await_uncovered(&self, from: RunId) {
-        let mut flight = self.flight.lock();
-        let Some(last) = flight.last_uncovered() else { return };
-        let transition = Transition::begin(&self.agent, from);
-        self.reaper.hurry(Arc::clone(&transition));
-        last.ends.push(transition);
+        // Those that retire in order, and those that do not.
+        let transitions = [Transition::begin(&self.agent, from), Transition::begin(&self.agent, from)];
+        let [ordered, loose] = &transitions;
+        let attached = {
+            let mut flight = self.flight.lock();
+            let last = flight.last_uncovered();
+            [last.map(|last| last.ends.push(Arc::clone(ordered))).is_some(), flight.end_with_loose(loose)]
+        };
+        for (transition, attached) in transitions.into_iter().zip(attached) {
+            if attached { self.reaper.hurry(transition) } else { transition.end() }
+        }
     }
 
     /// Has the mark written though the application submits nothing.
@@ -188,6 +209,17 @@ impl Queue {
         write(&[barrier(0, signals.counter.0), barrier(0, signals.bell.0)]);
     }
 
+    /// Something of ours broke while its packets were rewritten: it goes on as if nobody listened, and what was in flight is
+    /// lost.
+    pub(crate) fn give_up(&self) {
+        self.closed.fetch_max(GIVEN_UP, Ordering::AcqRel);
+    }
+
+    /// Whether it was given up, and its packets still run.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.closed.load(Ordering::Acquire) == GIVEN_UP
+    }
+
     /// The runtime stopped the queue: nothing on it will complete.
     pub(crate) fn fail(&self) {
         self.closed.fetch_max(FAILED, Ordering::AcqRel);
@@ -208,40 +240,24 @@ impl Queue {
         self.closed.load(Ordering::Acquire) == DESTROYED
     }
 
-    /// Waits until nothing of ours is in flight; `false` if `timeout` passed before.
-    pub(crate) fn wait_empty(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
+    /// Waits until nothing of ours is in flight; `false` if that was not so at the `deadline`.
+    pub(crate) fn wait_empty(&self, deadline: Deadline) -> bool {
+        if self.flight.lock().has_loose() {
+            self.reaper.wake();
+        }
+        self.wait_for_landing(deadline) || (self.reaper.look_again() && self.flight.lock().is_empty())
+    }
+
+    fn wait_for_landing(&self, deadline: Deadline) -> bool {
         let mut flight = self.flight.lock();
         while !flight.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let (next, timed_out) = self.emptied.wait_timeout(flight, left);
+            let (next, timed_out) = self.emptied.wait_timeout(flight, deadline.left());
             flight = next;
             if timed_out {
                 return flight.is_empty();
             }
         }
         true
-    }
-
-    /// Publishes what retired since the last call. Only the reaper calls this.
-    pub(crate) fn reap(self: &Arc<Self>, entries: &mut Vec<Entry>, carriers: &mut Vec<Signal>) {
-        let Some(signals) = self.signals() else { return };
-        // Asked first: what retired before the queue was closed is not lost.
-        let closed = !self.is_open();
-        // Acquire: what the packets wrote is visible before anybody is told.
-        let value = self.device().load(signals.counter);
-        self.flight.lock().retire(value, entries);
-        for entry in entries.drain(..) {
-            self.land(entry, carriers);
-        }
-        if closed {
-            self.lose_rest(entries);
-        }
-        let mut flight = self.flight.lock();
-        flight.landed(carriers);
-        if flight.is_empty() {
-            self.emptied.notify_all();
-        }
     }
 
     /// Frees what the queue held. The runtime destroyed it, so no packet names its signals any more.
@@ -260,85 +276,10 @@ impl Queue {
     pub(crate) fn free_signals(&self) {
         let mut carriers = Vec::new();
         self.flight.lock().take_carriers(usize::MAX, &mut carriers);
-        let signals = self.signals();
-        let queue_signals = signals.iter().flat_map(|signals| [signals.counter, signals.gate]);
-        for signal in queue_signals.chain(carriers) {
+        let signals = *self.signals.lock();
+        let of_queue = signals.iter().flat_map(|made| [Some(made.counter), Some(made.gate), made.launches]);
+        for signal in of_queue.flatten().chain(carriers) {
             self.device().destroy_signal(signal);
-        }
-    }
-
-    fn land(&self, entry: Entry, carriers: &mut Vec<Signal>) {
-        let agent = &self.agent;
-        match entry {
-            Entry::Announcement(run) => agent.serialize(|machine| machine.announced(self.lane, run)),
-            Entry::Mark(transition) => transition.end(),
-            Entry::EndOfKernels(run) => agent.serialize(|machine| machine.retired(self.lane, run)),
-            Entry::Dispatch(flying) => {
-                let outcome = Outcome::Completed(self.times(&flying));
-                if let Some(run) = flying.run {
-                    agent.serialize(|machine| machine.retired(self.lane, run));
-                }
-                flying.ends.iter().for_each(|transition| transition.end());
-                self.device().store(flying.carrier, 1);
-                carriers.push(flying.carrier);
-                publish(&flying, outcome);
-            }
-        }
-    }
-
-    /// The kernel's times, kept for the application as they are and clamped for ourselves.
-    fn times(&self, flying: &Flying) -> DispatchTimes {
-        let ask = || self.device().dispatch_times(self.agent.id, flying.carrier);
-        let times = match flying.forwarded {
-            0 => ask(),
-            signal => self.agent.times.retired(signal, flying.dispatch, ask),
-        };
-        let Some(times) = times else { return DispatchTimes::default() };
-        let latest = self.device().now_ns().max(flying.enqueued_ns);
-        let clamp = |time: u64| time.clamp(flying.enqueued_ns, latest);
-        DispatchTimes { start_ns: clamp(times.start_ns), end_ns: clamp(times.end_ns) }
-    }
-
-    /// Closes what will never retire. Its carriers may still be written by a stopped queue: they are given up.
-    fn lose_rest(&self, entries: &mut Vec<Entry>) {
-        self.flight.lock().abandon(entries);
-        let reason = if self.is_destroyed() { LossReason::QueueDestroyed } else { LossReason::QueueError };
-        for entry in entries.drain(..) {
-            let flying = match entry {
-                Entry::Dispatch(flying) => flying,
-                Entry::Mark(transition) => {
-                    transition.end();
-                    continue;
-                }
-                Entry::Announcement(_) | Entry::EndOfKernels(_) => continue,
-            };
-            flying.ends.iter().for_each(|transition| transition.end());
-            if flying.forwarded != 0 {
-                self.agent.times.retired(flying.forwarded, flying.dispatch, || None);
-            }
-            for part in flying.uses.iter().flatten() {
-                let _ = part.subscriber.take_grant(part.token);
-            }
-            if self.is_destroyed() {
-                self.device().destroy_signal(flying.carrier);
-            }
-            publish(&flying, Outcome::Lost(reason));
-        }
-        self.agent.serialize(|machine| machine.forget_runs(self.lane));
-    }
-}
-
-/// Tells everyone who instrumented a dispatch how it ended.
-fn publish(flying: &Flying, outcome: Outcome) {
-    for part in flying.uses.iter().flatten() {
-        let event = DispatchEvent::Retired { token: part.token, outcome };
-        let early = fault::is(Fault::LandedBeforePublished);
-        if early {
-            part.subscriber.landed();
-        }
-        part.subscriber.subscription.subscriber.publish(event);
-        if !early {
-            part.subscriber.landed();
         }
     }
 }
