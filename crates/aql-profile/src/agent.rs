@@ -80,7 +80,9 @@ impl AgentShape {
         };
         let Self { xcc, se, cu, sa_per_se, .. } = *self;
         let fits = |count: u32| (1..=256).contains(&count);
-        if !fits(xcc) || !fits(se) || !fits(sa_per_se) || se < xcc || cu > 1 << 16 {
+        // Every XCC has as many engines: which one an engine belongs to is a quotient.
+        let is_whole = fits(xcc) && se.is_multiple_of(xcc);
+        if !is_whole || !fits(se) || !fits(sa_per_se) || cu > 1 << 16 {
             return Err(Error::ImpossibleAgent { gfxip: self.gfxip.clone(), xcc, se, sa_per_se });
         }
         let generation = target.generation();
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn impossible_numbers_are_refused() {
-        for (xcc, se, sa) in [(0, 4, 1), (1, 0, 1), (1, 4, 0), (8, 4, 1)] {
+        for (xcc, se, sa) in [(0, 4, 1), (1, 0, 1), (1, 4, 0), (8, 4, 1), (7, 13, 1)] {
             let error = AgentShape::new("gfx942", xcc, se, 38, sa).chip().unwrap_err();
             assert!(matches!(error, Error::ImpossibleAgent { .. }), "{error}");
         }

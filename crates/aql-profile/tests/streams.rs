@@ -16,7 +16,7 @@ use wavescope_pm4::{
     Decoder, IndirectBuffer, IpBases, Opcode, Packet, RegisterMap, RegisterName, SetRegs, Target,
 };
 
-/// (XCCs, engines, arrays) that chips have, whole or as a partition.
+/// Chips, whole or as a partition. Harvesting leaves any number of compute units, so arrays differ.
 fn agents() -> impl Strategy<Value = AgentShape> {
     let shapes = prop_oneof![
         (
@@ -34,14 +34,18 @@ fn agents() -> impl Strategy<Value = AgentShape> {
             1u32..3
         ),
     ];
-    (shapes, 2u32..21, any::<bool>(), 0u32..8).prop_map(|((gfx, xcc, se, sa), cus, moved, by)| {
-        let mut agent = AgentShape::new(gfx, xcc, se, cus * se * sa, sa);
-        if moved {
-            let gc = [0x1260 + 0x20 * by, 0xA000 + 0x100 * by, 0x1_C000, 0x240_2C00];
-            agent.bases = Some(IpBases::new(&gc, &[0xC00 + 0x10 * by]));
-        }
-        agent
-    })
+    let harvested = any::<prop::sample::Index>();
+    (shapes, 2u32..21, harvested, any::<bool>(), 0u32..8).prop_map(
+        |((gfx, xcc, se, sa), cus, off, moved, by)| {
+            let harvested = off.index((se * sa) as usize) as u32;
+            let mut agent = AgentShape::new(gfx, xcc, se, cus * se * sa - harvested, sa);
+            if moved {
+                let gc = [0x1260 + 0x20 * by, 0xA000 + 0x100 * by, 0x1_C000, 0x240_2C00];
+                agent.bases = Some(IpBases::new(&gc, &[0xC00 + 0x10 * by]));
+            }
+            agent
+        },
+    )
 }
 
 /// Events of blocks that the agent has, with instances that exist.
