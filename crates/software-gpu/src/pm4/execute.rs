@@ -150,9 +150,8 @@ impl Command<'_> {
         // Every XCC of the mask runs the packet. Where they would all write one place, the last one's data stay.
         let (low, high) = match *source {
             Source::Register(register) => {
-                let next =
-                    Register { address: register.address + 1, role: self.roles.of(register.address + 1) };
-                (self.read(xccs, &register), if wide { self.read(xccs, &next) } else { 0 })
+                let high = if wide { self.read(xccs, &self.following(&register)) } else { 0 };
+                (self.read(xccs, &register), high)
             }
             Source::Memory(address) => {
                 let high = if wide { self.stores.load(self.memory, address + 4)? } else { 0 };
@@ -165,8 +164,7 @@ impl Command<'_> {
             Destination::Register(register) => {
                 self.write(xccs, &register, low);
                 if wide {
-                    let address = register.address + 1;
-                    self.write(xccs, &Register { address, role: self.roles.of(address) }, high);
+                    self.write(xccs, &self.following(&register), high);
                 }
             }
             Destination::Memory(address) => {
@@ -177,6 +175,12 @@ impl Command<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The register behind another.
+    fn following(&self, register: &Register) -> Register {
+        let address = register.address + 1;
+        Register { address, role: self.roles.of(address) }
     }
 
     /// Calls `visit` once for each group of XCCs that share a GRBM_GFX_INDEX.

@@ -11,19 +11,32 @@ pub struct BitWriter {
 
 impl BitWriter {
     /// Appends the low `bits` bits of `value`; at most 128.
-    pub fn push(&mut self, mut value: u128, mut bits: u32) {
-        while bits > 0 {
-            let step = bits.min(32);
-            let part = value as u64 & (u64::MAX >> (64 - step));
-            self.partial |= part << self.used;
-            self.used += step;
-            if self.used >= 32 {
-                self.dwords.push(self.partial as u32);
-                self.partial >>= 32;
-                self.used -= 32;
-            }
-            value >>= step;
-            bits -= step;
+    pub fn push(&mut self, value: u128, bits: u32) {
+        if bits > 64 {
+            self.push_word(value as u64, 64);
+            self.push_word((value >> 64) as u64, bits - 64);
+        } else {
+            self.push_word(value as u64, bits);
+        }
+    }
+
+    fn push_word(&mut self, value: u64, bits: u32) {
+        if bits > 32 {
+            self.push_half(value as u32, 32);
+            self.push_half((value >> 32) as u32, bits - 32);
+        } else {
+            self.push_half(value as u32, bits);
+        }
+    }
+
+    fn push_half(&mut self, value: u32, bits: u32) {
+        let part = u64::from(value) & ((1 << bits) - 1);
+        self.partial |= part << self.used;
+        self.used += bits;
+        if self.used >= 32 {
+            self.dwords.push(self.partial as u32);
+            self.partial >>= 32;
+            self.used -= 32;
         }
     }
 

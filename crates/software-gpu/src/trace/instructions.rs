@@ -20,6 +20,8 @@ pub(crate) struct Cursor {
     next: usize,
     /// Cycles by which readiness is told late.
     delay: u64,
+    /// Events of the last instruction, the latest first.
+    events: Vec<(u64, Event)>,
 }
 
 impl Cursor {
@@ -34,23 +36,25 @@ impl Cursor {
         let next = timed.times.partition_point(|times| start + u64::from(times.ready) < cycle);
         // gfx10 and gfx11 tell readiness a cycle late.
         let delay = u64::from(matches!(generation, Generation::Gfx10 | Generation::Gfx11));
-        Self { generation, location, start, timed, next, delay }
+        Self { generation, location, start, timed, next, delay, events: Vec::new() }
     }
 
-    /// Cycle of the next event; `None` at the end.
-    pub(crate) fn due(&self) -> Option<u64> {
-        self.timed.times.get(self.next).map(|times| self.start + u64::from(times.ready))
-    }
-
-    /// Reports the instructions that begin up to `cycle`. What follows from them may come later.
-    pub(crate) fn advance(&mut self, cycle: u64, mut report: impl FnMut(u64, Event)) {
-        while self.due().is_some_and(|due| due <= cycle) {
-            self.step(&mut report);
+    /// Cycle of the next event; `None` at the end. Never earlier than that of the event before.
+    pub(crate) fn due(&mut self) -> Option<u64> {
+        while self.events.is_empty() && self.next < self.timed.times.len() {
+            self.step();
             self.next += 1;
+            self.events.reverse();
         }
+        self.events.last().map(|(cycle, _)| *cycle)
     }
 
-    fn step(&self, report: &mut impl FnMut(u64, Event)) {
+    /// Takes the next event, which [`due`](Self::due) told of.
+    pub(crate) fn take(&mut self) -> Option<(u64, Event)> {
+        self.events.pop()
+    }
+
+    fn step(&mut self) {
         let (step, times) = (self.timed.path.steps[self.next], self.timed.times[self.next]);
         let (ready, issue) = (self.start + u64::from(times.ready), self.start + u64::from(times.issue));
         let Self { location, .. } = *self;
@@ -60,25 +64,26 @@ impl Cursor {
         }
         // Waiting is no stall: the wave does not ask for a unit.
         if issue > ready && work.unit != Unit::Immediate {
-            report(ready + self.delay, Event::Ready { location });
+            self.events.push((ready + self.delay, Event::Ready { location }));
         }
         let taken = step.flow != Flow::Next;
         let instruction = Instruction { unit: work.unit, code: work.code, taken };
-        report(issue, Event::Issue { location, instruction });
+        self.events.push((issue, Event::Issue { location, instruction }));
         let after = self.timed.times.get(self.next + 1).map(|next| self.start + u64::from(next.ready));
         if self.generation == Generation::Gfx9 && work.unit != Unit::Immediate {
             // In order: before the wave goes on.
             let done = (issue + u64::from(work.cycles)).min(after.unwrap_or(u64::MAX));
-            report(done, Event::Done { location, instruction });
+            self.events.push((done, Event::Done { location, instruction }));
         }
         let Some(after) = after else { return };
         if work.unit == Unit::Barrier9 {
             let unit = Unit::Immediate;
-            report(after, Event::Issue { location, instruction: Instruction { unit, ..instruction } });
+            self.events
+                .push((after, Event::Issue { location, instruction: Instruction { unit, ..instruction } }));
         }
         if work.unit == Unit::Indirect {
             let pc = self.timed.path.steps[self.next + 1].pc;
-            report(after, Event::NewPc { location, pc });
+            self.events.push((after, Event::NewPc { location, pc }));
         }
     }
 }

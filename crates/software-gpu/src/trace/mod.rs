@@ -11,6 +11,7 @@ mod rdna_stream;
 mod samples;
 mod traces;
 mod unit;
+mod walking;
 
 pub(crate) use event::DispatchRegisters;
 pub(crate) use samples::Plan;

@@ -5,6 +5,7 @@ use wavescope_pm4::RegisterName;
 use super::event::Event;
 use super::instructions::Cursor;
 use super::samples::{Plan, Samples};
+use super::walking::Walking;
 use super::{gfx9_stream, rdna_stream};
 use crate::fault::TraceLoss;
 use crate::place::Wave;
@@ -95,11 +96,11 @@ pub(crate) struct Unit {
     registers: [u32; RegisterName::ALL.len()],
     stream: Option<Stream>,
     buffer: Buffer,
-    /// Events in the future, or not yet encoded, in order of time.
+    /// Events in the future, or not yet encoded, in order of time if sorted.
     waiting: Vec<Waiting>,
     sorted: bool,
     /// Waves of the target whose instructions are not all events yet.
-    walking: Vec<Cursor>,
+    walking: Walking,
     samples: Option<Samples>,
     encoded: BitWriter,
     /// Bytes handed out, and of these the ones in the buffer.
@@ -119,7 +120,7 @@ impl Unit {
             buffer: Buffer::default(),
             waiting: Vec::new(),
             sorted: true,
-            walking: Vec::new(),
+            walking: Walking::default(),
             samples: None,
             encoded: BitWriter::default(),
             written: 0,
@@ -199,7 +200,7 @@ impl Unit {
     /// Takes a wave whose instructions are traced.
     pub(crate) fn walk(&mut self, cursor: Cursor) {
         if self.stream.is_some() {
-            self.walking.push(cursor);
+            self.walking.add(cursor);
         }
     }
 
@@ -212,49 +213,52 @@ impl Unit {
     /// Encoded bits that are kept back for the next piece of memory.
     const KEPT_BITS: u64 = 1 << 20;
 
-    /// Cycles of which the instructions become events at a time.
-    const WINDOW: u64 = 1 << 14;
-
+    /// Encodes what happens up to `cycle`. Within a cycle, what was reported comes before what waves execute.
     fn encode(&mut self, cycle: u64) {
         if let Some(samples) = &mut self.samples {
             samples.take(cycle, |cycle, event| self.waiting.push(Waiting { cycle, event }));
             self.sorted = false;
         }
-        while let Some(first) = self.walking.iter().filter_map(Cursor::due).min().filter(|&due| due <= cycle)
-        {
-            let end = cycle.min(first + Self::WINDOW);
-            for cursor in &mut self.walking {
-                cursor.advance(end, |cycle, event| self.waiting.push(Waiting { cycle, event }));
-            }
-            self.walking.retain(|cursor| cursor.due().is_some());
-            self.sorted = false;
-            self.encode_events(end);
-        }
-        self.encode_events(cycle);
-    }
-
-    fn encode_events(&mut self, cycle: u64) {
-        let Some(stream) = &mut self.stream else { return };
         if !std::mem::replace(&mut self.sorted, true) {
             self.waiting.sort_by_key(|waiting| waiting.cycle); // stable: order of arrival within a cycle
         }
-        let due = self.waiting.partition_point(|waiting| waiting.cycle <= cycle);
-        for Waiting { cycle, event } in self.waiting.drain(..due) {
-            let room = self.buffer.limit.saturating_sub(self.written) * 8;
-            if self.full || self.encoded.bits() >= room {
-                self.full = true;
-                self.dropped = self.dropped.saturating_add(1);
-                continue;
+        let waiting = std::mem::take(&mut self.waiting);
+        let due = waiting.partition_point(|waiting| waiting.cycle <= cycle);
+        for reported in &waiting[..due] {
+            if let Some(before) = reported.cycle.checked_sub(1) {
+                self.encode_walks(before);
             }
-            if self.gap.takes_next() {
-                self.dropped = self.dropped.saturating_add(1);
-                continue;
-            }
-            if std::mem::take(&mut self.gap.untold) {
-                stream.lost(cycle, &mut self.encoded);
-            }
-            stream.event(cycle, &event, &mut self.encoded);
+            self.write(reported.cycle, &reported.event);
         }
+        self.waiting = waiting;
+        self.waiting.drain(..due);
+        self.encode_walks(cycle);
+    }
+
+    /// Encodes what waves execute up to `last`.
+    fn encode_walks(&mut self, last: u64) {
+        while let Some((cycle, event)) = self.walking.take(last) {
+            self.write(cycle, &event);
+        }
+    }
+
+    /// Encodes an event, if there is room for it.
+    fn write(&mut self, cycle: u64, event: &Event) {
+        let Some(stream) = &mut self.stream else { return };
+        let room = self.buffer.limit.saturating_sub(self.written) * 8;
+        if self.full || self.encoded.bits() >= room {
+            self.full = true;
+            self.dropped = self.dropped.saturating_add(1);
+            return;
+        }
+        if self.gap.takes_next() {
+            self.dropped = self.dropped.saturating_add(1);
+            return;
+        }
+        if std::mem::take(&mut self.gap.untold) {
+            stream.lost(cycle, &mut self.encoded);
+        }
+        stream.event(cycle, event, &mut self.encoded);
     }
 
     /// Ends tracing at `cycle`; what would have come later is not traced.
