@@ -118,6 +118,9 @@ impl Queue {
         }
         let done = catch_unwind(AssertUnwindSafe(|| rewrite(scratch))).is_ok();
         if !done {
+            tracing::error!(queue = %self.id, "interception gives up a queue: its hook panicked");
+            // What was listed so far is lost like all the rest, and told so.
+            scratch.list(self);
             *scratch = Scratch::default();
             self.give_up();
             self.reaper.wake();
@@ -223,6 +226,8 @@ impl<'a> Rewriter<'a> {
             let run = self.snapshot.serialize.then(|| self.place(0));
             return self.declined(packet, run);
         };
+        // All that could fail comes before anybody takes something for this kernel.
+        self.now_ns();
         let dispatch = self.describe(packet);
         let traced = self.record(&dispatch);
         let answers = self.ask(&dispatch);

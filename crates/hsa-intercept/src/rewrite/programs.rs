@@ -100,17 +100,17 @@ impl Rewriter<'_> {
         run: Option<RunId>,
         traced: bool,
     ) {
+        let enqueued_ns = self.now_ns();
+        let forwarded = packet.completion_signal();
+        if forwarded != 0 {
+            self.queue.agent.times.forward(forwarded, dispatch.id, carrier);
+        }
         for part in answers.uses.iter().flatten() {
             if let (Grant::UntilReturned, Some(run)) = (part.grant, run) {
                 part.subscriber.owe_grant(part.token, self.queue, run);
             }
             part.subscriber.took_off();
             part.subscriber.publish(DispatchEvent::Dispatched { token: part.token, dispatch: *dispatch });
-        }
-        let enqueued_ns = self.now_ns();
-        let forwarded = packet.completion_signal();
-        if forwarded != 0 {
-            self.queue.agent.times.forward(forwarded, dispatch.id, carrier);
         }
         self.list(Entry::Dispatch(Flying {
             carrier,

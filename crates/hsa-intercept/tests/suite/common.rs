@@ -22,6 +22,9 @@ struct Signals {
     peak: usize,
     refuse: bool,
     now_ns: u64,
+    no_clock: bool,
+    /// Completions of this signal are lost.
+    lost: u64,
 }
 
 /// The runtime in the tests' hands.
@@ -56,12 +59,29 @@ impl FakeDevice {
         self.signals.lock().unwrap().refuse = refuse;
     }
 
+    /// Makes the question for the time panic, or not any more.
+    pub(crate) fn break_clock(&self, broken: bool) {
+        self.signals.lock().unwrap().no_clock = broken;
+    }
+
+    /// From now on no packet's completion reaches this signal.
+    pub(crate) fn lose_completions_of(&self, signal: u64) {
+        self.signals.lock().unwrap().lost = signal;
+    }
+
     pub(crate) fn set_now(&self, now_ns: u64) {
         self.signals.lock().unwrap().now_ns = now_ns;
     }
 
     pub(crate) fn value(&self, signal: u64) -> i64 {
         self.signals.lock().unwrap().values[&signal]
+    }
+
+    /// A packet completes.
+    fn complete(&self, signal: u64) {
+        if self.signals.lock().unwrap().lost != signal {
+            self.add(signal, -1);
+        }
     }
 
     pub(crate) fn add(&self, signal: u64, by: i64) {
@@ -128,7 +148,12 @@ impl Device for FakeDevice {
     }
 
     fn now_ns(&self) -> u64 {
-        self.signals.lock().unwrap().now_ns
+        let (now_ns, broken) = {
+            let signals = self.signals.lock().unwrap();
+            (signals.now_ns, signals.no_clock)
+        };
+        assert!(!broken, "no clock");
+        now_ns
     }
 }
 
@@ -229,7 +254,7 @@ impl FakeQueue {
             other => panic!("{other:?} in the ring"),
         };
         self.ran.lock().unwrap().push(ran);
-        self.device.add(packet.completion_signal(), -1);
+        self.device.complete(packet.completion_signal());
         true
     }
 }

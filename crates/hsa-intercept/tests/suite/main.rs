@@ -7,6 +7,10 @@ mod emission;
 #[cfg(test)]
 mod retirement;
 #[cfg(test)]
+mod robustness;
+#[cfg(test)]
 mod serialization;
 #[cfg(test)]
 mod times;
+#[cfg(test)]
+mod tracing;
