@@ -116,6 +116,7 @@ fn signals_of_the_application_are_forwarded_behind_the_batch() {
     let forwards: Vec<_> = ring[3..5].iter().map(|f| (u64_at(f, 2), f.completion_signal())).collect();
     assert_eq!(forwards, [(ring[0].completion_signal(), first), (ring[2].completion_signal(), second)]);
     assert_eq!(ring[6], app_barrier(second), "packets of the application keep their place and their signals");
+    device.set_now(1_000);
     assert_eq!(queue.run_at_most(4), 4);
     assert_eq!((device.value(first), device.value(second)), (0, 2));
     let times = engine.times_of(AGENT, Signal(first));
@@ -123,7 +124,6 @@ fn signals_of_the_application_are_forwarded_behind_the_batch() {
     queue.submit(&[kernel(6, 0)]);
     device.add(second, -1);
     run_all(&[&queue]);
-    device.set_now(1_000);
     stop(&engine, id);
     let outcomes: Vec<_> = records.completed().into_iter().map(|(_, outcome)| outcome).collect();
     assert_eq!(outcomes, [at(3), at(4), at(5), at(6)]);
