@@ -1,6 +1,6 @@
 //! Delivery: what the caller asked for, in blocks or one by one.
 
-use crate::record::{Event, Info, Loss, Record, RecordKind, RecordSet, RecordSink};
+use crate::record::{Event, EventKind, Info, Loss, Record, RecordKind, RecordSet, RecordSink};
 
 /// Records of one kind are handed over once this many have come together.
 pub(crate) const BLOCK: usize = 65_536;
@@ -45,6 +45,14 @@ impl<'a> Emitter<'a> {
     pub(crate) fn event(&mut self, event: Event) {
         if self.wants(RecordKind::Event) {
             self.sink.record(Record::Event(event));
+        }
+    }
+
+    /// An event of the whole shader engine.
+    #[inline(never)]
+    pub(crate) fn global_event(&mut self, kind: EventKind, time: i64) {
+        if self.wants(RecordKind::Event) {
+            self.sink.record(Record::Event(Event::global(kind, time)));
         }
     }
 

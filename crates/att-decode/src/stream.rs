@@ -27,7 +27,7 @@ impl ChunkState {
         let options = decoder.options();
         let has_markers =
             options.records.contains(RecordKind::Marker) && decoder.source().has_function_maps();
-        let markers = has_markers.then(MarkerStream::default);
+        let markers = has_markers.then(Box::<MarkerStream>::default);
         Ok(match generation {
             Generation::Gfx9 if chunk.len() == Generation::HEADER_BYTES => return Err(Error::EmptyGfx9),
             Generation::Gfx9 => {

@@ -117,7 +117,7 @@ pub(crate) struct Gfx9Decoder {
     realtime: Block<RealtimeSample>,
     perf: PerfLog,
     /// Shader markers, where any code object has a map of them.
-    markers: Option<MarkerStream>,
+    markers: Option<Box<MarkerStream>>,
     phase: u32,
     is_lossy: bool,
     /// Why the last token was refused.
@@ -154,7 +154,7 @@ impl Gfx9Decoder {
     }
 
     /// Decodes shader markers too.
-    pub(crate) fn with_markers(mut self, markers: Option<MarkerStream>) -> Self {
+    pub(crate) fn with_markers(mut self, markers: Option<Box<MarkerStream>>) -> Self {
         self.markers = markers;
         self
     }
@@ -202,7 +202,7 @@ impl Gfx9Decoder {
             6 => EventKind::SaveContext,
             _ => return,
         };
-        out.emitter.event(Event::global(kind, time));
+        out.emitter.global_event(kind, time);
         match kind {
             EventKind::PacketLoss => {
                 self.is_lossy = true;

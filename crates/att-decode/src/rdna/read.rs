@@ -5,13 +5,13 @@ use super::form::{Form, GFX10, GFX11, GFX12, GFX1250, generation};
 use super::order::Quiet;
 use super::realtime::{Storing, store};
 use super::state::{Delivered, RdnaDecoder};
-use crate::bits::{BLOCK_BYTES, Block, Field, Wide, bits, fill};
+use crate::bits::{BLOCK_BYTES, Block, Field, Wide, bits, fill, window_padded};
 use crate::generation::Generation;
 use crate::options::Recovery;
 use crate::program::{ComputeRegister, MARKER_REGISTER};
 use crate::session::Outside;
 use crate::token::timestamp::Timestamp;
-use crate::token::{Entry, RdnaCursor, TokenKind, WINDOW_BITS, late_delta, lookup, padding, table};
+use crate::token::{Entry, RdnaCursor, Table, TokenKind, WINDOW_BITS, late_delta, lookup, padding, table};
 
 /// What the fast loop did with a token that is more than a step.
 enum Special {
@@ -25,10 +25,14 @@ enum Special {
     Careful,
 }
 
-/// Whether starts and ends of waves depend on a token.
+/// Whether a token is stepped over by its table entry.
 #[inline(always)]
-const fn matters_to_occupancy(kind: TokenKind) -> bool {
-    matches!(kind, TokenKind::WaveStart | TokenKind::WaveEnd | TokenKind::Reg | TokenKind::Misc)
+const fn is_stepped_over<const F: Form, const ONLY_OCCUPANCY: bool>(entry: &Entry) -> bool {
+    if !ONLY_OCCUPANCY {
+        return entry.kind.is_quiet();
+    }
+    // Some leftovers of gfx1250 end within a byte.
+    !entry.kind.matters_to_occupancy() && !(F == GFX1250 && entry.is_special())
 }
 
 /// Whether a register write has an effect. Most that a stream holds have none.
@@ -84,7 +88,7 @@ struct At {
     origin: u64,
     /// Bit of the next token in the block.
     bit: u64,
-    /// Bit of the last token, or of the last unit of padding; one of an earlier block wraps.
+    /// Bit of the last token with its padding, or of the last unit of padding; one of an earlier block wraps.
     last: u64,
     time: i64,
     quiet: Quiet,
@@ -114,15 +118,22 @@ impl At {
         self.origin + self.bit
     }
 
-    /// Bit of the last token in the chunk.
+    /// Bit of the last token in the chunk, of whose entry the padding is known.
     #[inline(always)]
-    fn last_place(&self) -> u64 {
-        self.origin.wrapping_add(self.last)
+    fn last_place(&self, pad: u64) -> u64 {
+        self.origin.wrapping_add(self.last).wrapping_add(pad)
+    }
+
+    /// The same if `window` is what begins where the last token, or its padding, does.
+    fn last_place_by(&self, table: &Table, window: u64) -> u64 {
+        let entry = lookup(table, window);
+        let has_pad = !entry.is_special() && self.last.wrapping_add(u64::from(entry.step)) == self.bit;
+        self.last_place(if has_pad { u64::from(entry.pad) } else { 0 })
     }
 
     /// Remembers a quiet token (gfx10, gfx11).
     #[inline(always)]
-    fn note_quiet(&mut self, kind: TokenKind) {
+    fn note_quiet(&mut self, kind: TokenKind, pad: u8) {
         let mut time = self.time;
         if kind == TokenKind::WaveReady {
             // It takes the time before, and waits for nothing if that is earlier than what waits.
@@ -131,13 +142,12 @@ impl At {
                 return;
             }
         }
-        self.quiet = Quiet { time, bit: self.last_place() };
+        self.quiet = Quiet { time, bit: self.last_place(u64::from(pad)) };
     }
 
     /// Steps over a token.
     #[inline(always)]
     fn pass(&mut self, entry: &Entry) {
-        self.last = self.bit + u64::from(entry.pad);
         self.bit += u64::from(entry.step);
         self.time = self.time.wrapping_add(i64::from(entry.delta));
     }
@@ -158,25 +168,22 @@ impl At {
                 if stamp.lost || resyncs {
                     return Special::Careful;
                 }
-                self.last = self.bit;
                 self.bit += u64::from(entry.step);
                 self.time = self.time.wrapping_add(stamp.step);
                 if stamp.sample != 0 { Special::Sample(stamp.sample) } else { Special::Passed }
             }
             TokenKind::Misc => {
-                self.last = self.bit;
                 self.bit += u64::from(entry.step);
                 self.time = self.time.wrapping_add(late_delta(generation, TokenKind::Misc, raw));
                 if F == GFX1250 || bits(raw, 16, 24) != 0 {
                     return Special::Misc;
                 }
                 if F < GFX12 {
-                    self.note_quiet(TokenKind::Misc);
+                    self.note_quiet(TokenKind::Misc, 0);
                 }
                 Special::Passed
             }
             TokenKind::MediumTime => {
-                self.last = self.bit;
                 self.bit += u64::from(entry.step);
                 self.time = self.time.wrapping_add(late_delta(generation, TokenKind::MediumTime, raw));
                 Special::Passed
@@ -263,7 +270,8 @@ impl RdnaDecoder {
         }
         self.hold_pending(&mut at);
         if at.place() != start {
-            self.cursor.window_end = at.last_place() + WINDOW_BITS;
+            let last = window_padded(data, at.last_place(0) - origin);
+            self.cursor.window_end = at.last_place_by(table(self.generation), last) + WINDOW_BITS;
         }
         self.cursor.bit = at.place();
         self.cursor.time = at.time;
@@ -285,7 +293,16 @@ impl RdnaDecoder {
             let wide = Wide::in_block(block, at.bit);
             let shift = (at.bit & 7) as u32;
             let entry = lookup(table, wide.low(shift));
+            at.last = at.bit;
+            if is_stepped_over::<F, ONLY_OCCUPANCY>(entry) {
+                at.pass(entry);
+                if F < GFX12 && entry.kind != TokenKind::Time {
+                    at.note_quiet(entry.kind, entry.pad);
+                }
+                continue;
+            }
             let mut token = Delivered { kind: entry.kind, raw: 0, time: 0, bit: 0 };
+            let mut pad = 0;
             if entry.is_special() {
                 token.raw = wide.window(shift);
                 match at.special::<F>(entry, token.raw, resyncs) {
@@ -303,21 +320,19 @@ impl RdnaDecoder {
                     }
                 }
             } else {
-                token.raw = wide.window(shift + u32::from(entry.pad));
+                pad = entry.pad;
+                token.raw = wide.window(shift + u32::from(pad));
                 at.pass(entry);
-                let is_quiet = entry.kind.is_quiet()
-                    || ONLY_OCCUPANCY && !matters_to_occupancy(entry.kind)
-                    || entry.kind == TokenKind::Reg && !is_watched_register::<F>(token.raw);
-                if is_quiet {
-                    if F < GFX12 && entry.kind != TokenKind::Time {
-                        at.note_quiet(entry.kind);
+                if entry.kind == TokenKind::Reg && !is_watched_register::<F>(token.raw) {
+                    if F < GFX12 {
+                        at.note_quiet(TokenKind::Reg, pad);
                     }
                     continue;
                 }
             }
             token.time = at.time;
             if F < GFX12 {
-                token.bit = at.last_place();
+                token.bit = at.last_place(u64::from(pad));
                 self.take_in_order::<F>(token, at, out);
                 continue;
             }

@@ -57,7 +57,7 @@ pub(crate) struct RdnaDecoder {
     /// The data at hand end where the chunk ends.
     pub(super) is_last: bool,
     /// Shader markers, where any code object has a map of them.
-    pub(super) markers: Option<MarkerStream>,
+    pub(super) markers: Option<Box<MarkerStream>>,
     pub(super) cluster: u8,
     pub(super) cluster_ends: bool,
     /// Held back until a later token arrives (gfx10, gfx11).
@@ -162,7 +162,7 @@ impl RdnaDecoder {
     }
 
     /// Decodes shader markers too.
-    pub(crate) fn with_markers(mut self, markers: Option<MarkerStream>) -> Self {
+    pub(crate) fn with_markers(mut self, markers: Option<Box<MarkerStream>>) -> Self {
         self.markers = markers;
         self
     }
@@ -190,7 +190,7 @@ impl RdnaDecoder {
         if let Some(markers) = &mut self.markers {
             markers.lose();
         }
-        out.emitter.event(Event::global(EventKind::PacketLoss, time));
+        out.emitter.global_event(EventKind::PacketLoss, time);
         let loss = Loss { kind: LossKind::PacketLoss, byte_offset: bit / 8, bytes: 0, time };
         out.emitter.loss(loss);
     }
@@ -379,7 +379,7 @@ impl RdnaDecoder {
                     kind => kind,
                 };
             }
-            out.emitter.event(Event::global(kind, time));
+            out.emitter.global_event(kind, time);
             if kind == EventKind::SaveContext {
                 self.suspend_all();
             }

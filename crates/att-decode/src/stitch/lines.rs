@@ -82,12 +82,16 @@ impl Lines {
     }
 
     /// The line at a place.
+    #[inline]
     pub(super) fn at(&mut self, pc: Pc, gfxip: u32, source: &mut dyn InstructionSource) -> Option<LineId> {
-        if let Some((last, id)) = self.last
-            && last == pc
-        {
-            return Some(id);
+        match self.last {
+            Some((last, id)) if last == pc => Some(id),
+            _ => self.look_up(pc, gfxip, source),
         }
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, pc: Pc, gfxip: u32, source: &mut dyn InstructionSource) -> Option<LineId> {
         let id = match self.by_pc.get(&pc) {
             Some(&id) => id,
             None => self.add(pc, source.instruction(pc, gfxip)?),

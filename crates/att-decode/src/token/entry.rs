@@ -100,6 +100,10 @@ impl Row {
                 | TokenKind::Unknown
         );
         let is_special = has_own_rule || !fits || !self.bits.is_multiple_of(unit);
+        assert!(
+            pad > 0 || !is_special || !self.kind.is_quiet(),
+            "loops step over quiet tokens by their entry"
+        );
         Entry {
             kind: self.kind,
             step: self.bits + pad,

@@ -28,12 +28,24 @@ kinds! {
     Timestamp = "TIMESTAMP",
     /// Version, target and settings of an RDNA stream.
     Header = "HEADER",
-    /// New program counter of a wave, 64 bits.
-    NewPc = "NEW_PC",
-    /// New program counter of a wave, 72 bits.
-    NewPc12 = "NEW_PC12",
     /// Flags and time: losses, stalls, context save.
     Misc = "MISC",
+    /// New program counter of a wave, 72 bits.
+    NewPc12 = "NEW_PC12",
+    /// A wave starts, with its work group.
+    WaveStartExt = "WAVE_START_EXT",
+    /// A pattern that no generation defines.
+    Unknown = "UNKNOWN",
+    /// gfx1250: advances the clock by up to 255.
+    MediumTime = "MEDIUM_TIME",
+    /// A wave starts.
+    WaveStart = "WAVE_START",
+    /// A wave ends.
+    WaveEnd = "WAVE_END",
+    /// Register write.
+    Reg = "REG",
+    /// New program counter of a wave, 64 bits.
+    NewPc = "NEW_PC",
     /// Register initialisation; dispatches begin with one.
     RegInit = "REG_INIT",
     /// Pipeline event.
@@ -46,24 +58,14 @@ kinds! {
     ImmOne = "IMM_ONE",
     /// Immediate instructions of up to 16 waves.
     Immediate = "IMMEDIATE",
-    /// Register write.
-    Reg = "REG",
     /// Waves that became ready to issue.
     WaveReady = "WAVE_READY",
     /// A 32-bit word written by a shader (RDNA).
     ShaderData = "SHADER_DATA",
     /// An 8-bit value written by a shader.
     ShaderDataShort = "SHADER_DATA_SHORT",
-    /// A wave starts.
-    WaveStart = "WAVE_START",
-    /// A wave starts, with its work group.
-    WaveStartExt = "WAVE_START_EXT",
     /// A byte that continues a WAVE_START_EXT.
     WaveStartExtByte = "WSE_CONT",
-    /// A wave ends.
-    WaveEnd = "WAVE_END",
-    /// A pattern that no generation defines.
-    Unknown = "UNKNOWN",
     /// The software header in front of a gfx9 stream.
     SwHeader = "SW_HEADER",
     /// Compute register write (gfx9).
@@ -100,8 +102,6 @@ kinds! {
     VmemExec = "VMEMEXEC",
     /// LDS configuration.
     LdsConfig = "LDS_CONFIG",
-    /// gfx1250: advances the clock by up to 255.
-    MediumTime = "MEDIUM_TIME",
     /// Advances the clock (RDNA) or carries an absolute time (gfx9).
     Time = "TIME",
 }
@@ -111,6 +111,13 @@ impl TokenKind {
     #[inline(always)]
     pub(crate) const fn is_quiet(self) -> bool {
         self as u8 >= TokenKind::EventSync as u8
+    }
+
+    /// Whether starts and ends of waves depend on it, or it is more than a step in a reading loop of RDNA. These come
+    /// first in the list.
+    #[inline(always)]
+    pub(crate) const fn matters_to_occupancy(self) -> bool {
+        self as u8 <= TokenKind::Reg as u8
     }
 }
 
