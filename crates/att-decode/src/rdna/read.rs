@@ -32,7 +32,8 @@ const fn is_stepped_over<const F: Form, const ONLY_OCCUPANCY: bool>(entry: &Entr
         return entry.kind.is_quiet();
     }
     // Some leftovers of gfx1250 end within a byte.
-    !entry.kind.matters_to_occupancy() && !(F == GFX1250 && entry.is_special())
+    let is_odd = F == GFX1250 && entry.is_special();
+    !entry.kind.matters_to_occupancy() && !is_odd
 }
 
 /// Whether a register write has an effect. Most that a stream holds have none.

@@ -94,7 +94,7 @@ const fn steps() -> [Step; 256] {
 /// What to do with a line of this class and an instruction of this category.
 #[inline(always)]
 pub(super) fn step(class: LineClass, category_number: u8) -> Step {
-    STEPS[usize::from(class.0 | category_number % CATEGORIES)]
+    STEPS[usize::from(class.0 | (category_number % CATEGORIES))]
 }
 
 /// The category that carries the name of a class; none for classes of their own.
