@@ -55,26 +55,33 @@ fn compare_section(
     };
     for (entry, fact) in entries {
         let place = format!("{name}.{entry}");
-        let found = match name {
-            "structs" => structure(report, &place, fact, named(registry.structs, entry)),
-            "api_tables" => structure(report, &place, fact, named(registry.tables, entry)),
-            "api_table_slots" => {
-                slots(report, &place, fact, registry.slots.iter().find(|(table, _)| table == entry))
-            }
-            "enums" => enumeration(report, &place, fact, registry.enums.iter().find(|e| e.name == *entry)),
-            "functions" => function(report, &place, fact, registry.functions, entry, sizes),
-            "callbacks" => function(report, &place, fact, registry.callbacks, entry, sizes),
-            "aliases" => {
-                alias(report, &place, fact, registry.aliases.iter().find(|a| a.name == *entry), sizes)
-            }
-            "table_versions" => {
-                version(report, &place, fact, registry.versions.iter().find(|(v, _)| v == entry))
-            }
-            _ => None,
-        };
-        if found.is_none() {
+        if compare_entry(report, (name, entry), &place, fact, registry, sizes).is_none() {
             report.unbound(place);
         }
+    }
+}
+
+/// `None` where nothing is compiled for the entry.
+fn compare_entry(
+    report: &mut Report,
+    (section, entry): (&str, &str),
+    place: &str,
+    fact: &Value,
+    registry: &Registry,
+    sizes: &CSizes<'_>,
+) -> Option<()> {
+    match section {
+        "structs" => structure(report, place, fact, named(registry.structs, entry)),
+        "api_tables" => structure(report, place, fact, named(registry.tables, entry)),
+        "api_table_slots" => {
+            slots(report, place, fact, registry.slots.iter().find(|(table, _)| *table == entry))
+        }
+        "enums" => enumeration(report, place, fact, registry.enums.iter().find(|e| e.name == entry)),
+        "functions" => function(report, place, fact, registry.functions, entry, sizes),
+        "callbacks" => function(report, place, fact, registry.callbacks, entry, sizes),
+        "aliases" => alias(report, place, fact, registry.aliases.iter().find(|a| a.name == entry), sizes),
+        "table_versions" => version(report, place, fact, registry.versions.iter().find(|(v, _)| *v == entry)),
+        _ => None,
     }
 }
 

@@ -36,29 +36,21 @@ impl OwnerActor {
 
     /// What an effect on the device led to, to be handled before any other message.
     fn perform(&mut self, effect: Effect) -> ControlFlow<(), Option<DeviceEvent>> {
-        let event = match effect {
+        match effect {
             Effect::CreateQueue { packets } => {
-                Some(DeviceEvent::QueueCreated(self.device.create_queue(packets)))
+                let event = DeviceEvent::QueueCreated(self.device.create_queue(packets));
+                return ControlFlow::Continue(Some(event));
             }
             Effect::Allocate { buffer, bytes } => {
-                Some(DeviceEvent::Allocated { buffer, result: self.device.allocate(buffer, bytes) })
+                let event = DeviceEvent::Allocated { buffer, result: self.device.allocate(buffer, bytes) };
+                return ControlFlow::Continue(Some(event));
             }
             Effect::Submit { submission, packets } => {
                 let refused = self.submit(submission, &packets).err();
-                refused.map(|error| DeviceEvent::SubmissionRefused { submission, error })
+                let event = refused.map(|error| DeviceEvent::SubmissionRefused { submission, error });
+                return ControlFlow::Continue(event);
             }
             Effect::Exit => return ControlFlow::Break(()),
-            other => {
-                self.perform_plain(other);
-                None
-            }
-        };
-        ControlFlow::Continue(event)
-    }
-
-    /// Effects that lead to nothing.
-    fn perform_plain(&mut self, effect: Effect) {
-        match effect {
             Effect::Ended { client, trace, outcome } => client.ended(trace, outcome),
             Effect::Release { client, trace } => client.release(trace),
             Effect::Answer(answer) => answer.send(),
@@ -71,10 +63,8 @@ impl OwnerActor {
             Effect::ArmTimer => self.deadline = Some(Instant::now() + self.owner.patience()),
             Effect::DisarmTimer => self.deadline = None,
             Effect::Report(violation) => tracing::error!(agent = %self.owner.agent(), "{violation}"),
-            Effect::CreateQueue { .. } | Effect::Allocate { .. } | Effect::Submit { .. } | Effect::Exit => {
-                unreachable!("performed by `perform`")
-            }
         }
+        ControlFlow::Continue(None)
     }
 
     fn submit(
@@ -115,7 +105,8 @@ impl Drop for OwnerActor {
     fn drop(&mut self) {
         let is_trustworthy = !std::thread::panicking();
         for effect in self.owner.abandon(is_trustworthy) {
-            self.perform_plain(effect);
+            // Releasing leads to nothing more.
+            let _ = self.perform(effect);
         }
     }
 }

@@ -61,15 +61,14 @@ fn program(emit: &mut Emitter<'_>, counter: &Counter, rpb: &mut Controls, atc: &
     let Some(registers) = counter.registers() else { return };
     let bases = emit.chip.bases;
     let control = registers.control.map(|control| control.address(&bases));
+    let memory_control = control.filter(|_| counter.is(Attributes::MC));
     let by_instance = counter.block.instances > 1 && !counter.is(Attributes::WGP);
     emit.select(if by_instance {
         GrbmGfxIndex::instance(counter.instance as u8)
     } else {
         GrbmGfxIndex::BROADCAST
     });
-    if counter.is(Attributes::MC)
-        && let Some(control) = control
-    {
+    if let Some(control) = memory_control {
         emit.copy_write(control.into(), CLEAR_ALL);
     }
     if counter.is(Attributes::CLEAN) {
@@ -88,15 +87,11 @@ fn program(emit: &mut Emitter<'_>, counter: &Counter, rpb: &mut Controls, atc: &
         });
         remember(emit, counter, rpb, atc);
     }
-    if counter.is(Attributes::MC)
-        && let Some(control) = control
-    {
+    if let Some(control) = memory_control {
         emit.copy_write(control.into(), counter.index);
         emit.copy_write(control.into(), ENABLE_ANY);
     }
-    if counter.is(Attributes::SQ)
-        && let Some(control) = control
-    {
+    if let Some(control) = control.filter(|_| counter.is(Attributes::SQ)) {
         if emit.chip.generation == Generation::Gfx9 {
             emit.set(RegisterName::SqPerfcounterMask, u32::MAX);
         }

@@ -130,6 +130,10 @@ unsafe fn with_session(user_data: *mut c_void, body: impl FnOnce(&Session) -> hs
     catch_unwind(AssertUnwindSafe(|| body(session))).unwrap_or(ERROR)
 }
 
+/// The library's allocation callback.
+///
+/// # Safety
+/// `out` may be written, and `user_data` is a living session's.
 unsafe extern "C-unwind" fn allocate(
     out: *mut *mut c_void,
     size: u64,
@@ -149,6 +153,10 @@ unsafe extern "C-unwind" fn allocate(
     unsafe { with_session(user_data, body) }
 }
 
+/// The library's callback that frees.
+///
+/// # Safety
+/// `user_data` is a living session's.
 unsafe extern "C-unwind" fn free(address: *mut c_void, user_data: *mut c_void) {
     let body = |session: &Session| {
         session.free(address as u64);
@@ -158,6 +166,10 @@ unsafe extern "C-unwind" fn free(address: *mut c_void, user_data: *mut c_void) {
     let _nobody_asks = unsafe { with_session(user_data, body) };
 }
 
+/// The library's callback that copies, in either direction.
+///
+/// # Safety
+/// `user_data` is a living session's; of `to` and `from`, the one outside its memory has `size` bytes.
 unsafe extern "C-unwind" fn copy(
     to: *mut c_void,
     from: *const c_void,
@@ -199,6 +211,10 @@ impl ValueSink<'_> {
     }
 }
 
+/// The library's callback for a counter's value.
+///
+/// # Safety
+/// `user_data` is a living [`ValueSink`] that nobody else uses.
 unsafe extern "C-unwind" fn value(
     _event: aqlprofile_pmc_event_t,
     counter_id: u64,
@@ -225,6 +241,10 @@ impl TraceSink<'_> {
     }
 }
 
+/// The library's callback for an engine's data.
+///
+/// # Safety
+/// `user_data` is a living [`TraceSink`] that nobody else uses, and `bytes` has `size` bytes.
 unsafe extern "C-unwind" fn data(
     se: u32,
     bytes: *mut c_void,

@@ -67,6 +67,23 @@ struct State {
     old_markers: Vec<Box<dyn MarkerInstance>>,
 }
 
+impl State {
+    /// The packets of a traced dispatch on `queue`, whose first one also enables the queue's pipe.
+    fn instrument(&mut self, queue: QueueId, sink: &mut ProgramSink<'_>) {
+        let Some(live) = &self.live else { return };
+        if !self.queues.contains(&queue) {
+            self.queues.push(queue);
+        }
+        if let (false, Some(enable)) = (self.enabled.contains(&queue), &self.enable) {
+            self.enabled.push(queue);
+            sink.before(&enable.packet.into_vendor_specific(false));
+        }
+        sink.before(&live.start);
+        self.markers.iter().for_each(|(_, marker)| sink.before(&marker.packet().into_vendor_specific(false)));
+        sink.after(&live.stop);
+    }
+}
+
 /// From the first start on.
 struct Live {
     /// `None` when the service is gone and what is in flight is not.
@@ -166,7 +183,7 @@ impl Lane {
         let queue = dispatch.queue;
         let traced = Traced { agent: self.agent, dispatch: Some(dispatch.id), user_data };
         let mut state = self.state.lock();
-        let State { live, in_flight, queues, enabled, enable, markers, .. } = &mut *state;
+        let State { live, in_flight, .. } = &mut *state;
         let live = live.as_ref()?;
         let slot = in_flight.insert(traced).ok()?;
         let token = self.token(slot);
@@ -180,16 +197,7 @@ impl Lane {
             in_flight.remove(slot);
             return None;
         }
-        if !queues.contains(&queue) {
-            queues.push(queue);
-        }
-        if let (false, Some(enable)) = (enabled.contains(&queue), enable) {
-            enabled.push(queue);
-            sink.before(&enable.packet.into_vendor_specific(false));
-        }
-        sink.before(&live.start);
-        markers.iter().for_each(|(_, marker)| sink.before(&marker.packet().into_vendor_specific(false)));
-        sink.after(&live.stop);
+        state.instrument(queue, sink);
         Some(token)
     }
 

@@ -17,7 +17,7 @@ use text::TextLines;
 /// Decodes each file as one chunk with fresh state, in the order given.
 pub(crate) fn run(args: &DecodeArgs) -> anyhow::Result<()> {
     let target: Target = args.gfx.parse().map_err(blame_input)?;
-    let code = code_objects(&args.code_object)?;
+    let code = code_objects(&args.code_object, target)?;
     let out = BufWriter::new(std::io::stdout().lock());
     match args.format {
         Format::Jsonl => decode(args, target, &code, JsonLines::new(out)),
@@ -78,9 +78,9 @@ fn decode(
     }
 }
 
-/// Parses every `FILE@LOAD_ADDRESS`.
-fn code_objects(arguments: &[String]) -> anyhow::Result<CodeObjects> {
-    let mut code = CodeObjects::new();
+/// Parses every `FILE@LOAD_ADDRESS`. Files that do not say their chip are for the one of the trace.
+fn code_objects(arguments: &[String], target: Target) -> anyhow::Result<CodeObjects> {
+    let mut code = CodeObjects::new().assuming(target);
     for argument in arguments {
         let (file, address) = split_address(argument)?;
         let elf = read_file(file.as_ref())?;

@@ -102,6 +102,28 @@ struct Tracing {
 #[derive(Default)]
 struct Chosen(std::sync::Mutex<Vec<u64>>);
 
+/// The service of one context, which traces what is chosen.
+fn trace_service(
+    machine: &Machine,
+    number: u32,
+    agent: TracedAgent,
+    claims: &Arc<ClaimTable>,
+    chosen: Arc<Chosen>,
+    delivery: TraceDelivery,
+) -> anyhow::Result<DispatchTrace> {
+    let setup = DispatchTraceSetup {
+        context: ContextId(u64::from(number) + 1),
+        agents: vec![agent],
+        programs: Arc::new(Builtin),
+        interception: Arc::clone(&machine.interceptor) as _,
+        claims: Arc::clone(claims),
+        decide: Arc::new(move |dispatch| chosen.decide(dispatch.kernel_object)),
+        serialize_all: false,
+        delivery,
+    };
+    Ok(DispatchTrace::new(setup)?)
+}
+
 impl Tracing {
     /// Makes all contexts before the first starts: their sizes decide the shared slot.
     fn new(
@@ -119,8 +141,7 @@ impl Tracing {
         let (sink, chunks) = record_stream(1 << 16, Overflow::DropNewest);
         let context = |number: u32| {
             let chosen = Arc::new(Chosen::default());
-            let asked = Arc::clone(&chosen);
-            let traced = TracedAgent {
+            let agent = TracedAgent {
                 owner: Arc::clone(&owner),
                 agent_handle: hsa.gpu(agent.id)?.handle.handle,
                 shape: AgentShape::from(agent),
@@ -128,16 +149,8 @@ impl Tracing {
                 memory: Arc::clone(memory) as _,
                 slots: Arc::clone(&slots) as _,
             };
-            let trace = DispatchTrace::new(DispatchTraceSetup {
-                context: ContextId(u64::from(number) + 1),
-                agents: vec![traced],
-                programs: Arc::new(Builtin),
-                interception: Arc::clone(&machine.interceptor) as _,
-                claims: Arc::clone(claims),
-                decide: Arc::new(move |dispatch| asked.decide(dispatch.kernel_object)),
-                serialize_all: false,
-                delivery: TraceDelivery::Stream(sink.clone()),
-            })?;
+            let delivery = TraceDelivery::Stream(sink.clone());
+            let trace = trace_service(machine, number, agent, claims, Arc::clone(&chosen), delivery)?;
             anyhow::Ok((trace, chosen))
         };
         let contexts = (0..contexts).map(context).collect::<anyhow::Result<Vec<_>>>()?;

@@ -24,28 +24,12 @@ pub(crate) fn print(results: &Results, out: &mut impl Write) -> io::Result<()> {
         results.traces.len()
     )?;
     traces(&results.traces).write(out)?;
-    for trace in &results.traces {
-        if trace.lost {
-            writeln!(out, "dispatch {}: its trace never ended and could not be read", trace.dispatch)?;
-        }
-        if trace.buffer_full {
-            writeln!(out, "dispatch {}: the trace buffer was full, the trace is cut off", trace.dispatch)?;
-        }
-        for remark in &trace.remarks {
-            writeln!(out, "dispatch {}: {remark}", trace.dispatch)?;
-        }
-    }
+    results.traces.iter().try_for_each(|trace| remarks(trace, out))?;
     if results.traces.iter().any(|trace| !trace.hottest.is_empty()) {
         writeln!(out, "\nHottest instructions of the waves in detail")?;
         hottest(&results.traces).write(out)?;
     }
-    if results.losses != Losses::default() {
-        let Losses { dispatches, traces, records } = results.losses;
-        writeln!(
-            out,
-            "\nMissing: {dispatches} dispatches not counted, {traces} not traced, {records} records dropped"
-        )?;
-    }
+    missing(results.losses, out)?;
     let shared = &results.shared;
     writeln!(
         out,
@@ -54,6 +38,27 @@ pub(crate) fn print(results: &Results, out: &mut impl Write) -> io::Result<()> {
         shared.submission_queues,
         shared.output_slots,
         shared.output_bytes / 1024
+    )
+}
+
+fn remarks(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+    if trace.lost {
+        writeln!(out, "dispatch {}: its trace never ended and could not be read", trace.dispatch)?;
+    }
+    if trace.buffer_full {
+        writeln!(out, "dispatch {}: the trace buffer was full, the trace is cut off", trace.dispatch)?;
+    }
+    trace.remarks.iter().try_for_each(|remark| writeln!(out, "dispatch {}: {remark}", trace.dispatch))
+}
+
+fn missing(losses: Losses, out: &mut impl Write) -> io::Result<()> {
+    if losses == Losses::default() {
+        return Ok(());
+    }
+    let Losses { dispatches, traces, records } = losses;
+    writeln!(
+        out,
+        "\nMissing: {dispatches} dispatches not counted, {traces} not traced, {records} records dropped"
     )
 }
 

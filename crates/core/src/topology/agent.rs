@@ -58,6 +58,14 @@ pub struct PciLocation {
     pub location_id: u32,
 }
 
+impl PciLocation {
+    fn from_properties(properties: &Properties) -> Result<Self, Error> {
+        let (domain, location_id) =
+            (properties.required_u32("domain")?, properties.required_u32("location_id")?);
+        Ok(Self { domain, location_id })
+    }
+}
+
 impl fmt::Display for PciLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = self.location_id;
@@ -80,24 +88,10 @@ impl Agent {
         properties: &Properties,
         memory: DeviceMemory,
     ) -> Result<Self, Error> {
-        let version = properties.required_u32("gfx_target_version")?;
-        let target = GfxTarget::from_kfd_version(version).ok_or_else(|| {
-            properties.inconsistent(format!("gfx_target_version {version} names no target"))
-        })?;
+        let target = target(properties)?;
         let device_id = properties.required_u32("device_id")?;
         let simds_per_cu = properties.positive("simd_per_cu")?;
-        let arrays_per_engine = properties.positive("simd_arrays_per_engine")?;
-        // Kernels before the multi-die parts have no `num_xcc`.
-        let xcc_count = match properties.optional("num_xcc") {
-            None => 1,
-            Some(_) => properties.positive("num_xcc")?,
-        };
-        let shader_engines =
-            quotient(properties, "array_count", "simd_arrays_per_engine", arrays_per_engine)?;
-        if !shader_engines.is_multiple_of(xcc_count) {
-            let what = format!("{shader_engines} shader engines do not spread over {xcc_count} XCCs");
-            return Err(properties.inconsistent(what));
-        }
+        let (xcc_count, shader_engines, arrays_per_engine) = engines(properties)?;
         Ok(Self {
             id,
             node,
@@ -115,10 +109,7 @@ impl Agent {
             wave_size: properties.positive("wave_front_size")?,
             lds_bytes: lds_bytes(properties)?,
             vram_bytes: memory.bytes,
-            pci: PciLocation {
-                domain: properties.required_u32("domain")?,
-                location_id: properties.required_u32("location_id")?,
-            },
+            pci: PciLocation::from_properties(properties)?,
             max_engine_clock_mhz: properties.required_u32("max_engine_clk_fcompute")?,
             max_memory_clock_mhz: memory.max_clock_mhz,
         })
@@ -128,6 +119,28 @@ impl Agent {
     pub fn shader_engines_per_xcc(&self) -> u32 {
         self.shader_engines / self.xcc_count
     }
+}
+
+fn target(properties: &Properties) -> Result<GfxTarget, Error> {
+    let version = properties.required_u32("gfx_target_version")?;
+    GfxTarget::from_kfd_version(version)
+        .ok_or_else(|| properties.inconsistent(format!("gfx_target_version {version} names no target")))
+}
+
+/// XCCs, shader engines of all of them, shader arrays in each engine.
+fn engines(properties: &Properties) -> Result<(u32, u32, u32), Error> {
+    let arrays_per_engine = properties.positive("simd_arrays_per_engine")?;
+    // Kernels before the multi-die parts have no `num_xcc`.
+    let xcc_count = match properties.optional("num_xcc") {
+        None => 1,
+        Some(_) => properties.positive("num_xcc")?,
+    };
+    let shader_engines = quotient(properties, "array_count", "simd_arrays_per_engine", arrays_per_engine)?;
+    if !shader_engines.is_multiple_of(xcc_count) {
+        let what = format!("{shader_engines} shader engines do not spread over {xcc_count} XCCs");
+        return Err(properties.inconsistent(what));
+    }
+    Ok((xcc_count, shader_engines, arrays_per_engine))
 }
 
 fn quotient(properties: &Properties, total: &'static str, per: &str, divisor: u32) -> Result<u32, Error> {

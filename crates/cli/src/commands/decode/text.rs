@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use wavescope_att_decode::{Error, Pc, Record, RecordSink, Wave};
+use wavescope_att_decode::{
+    Error, Loss, Marker, Occupancy, OtherSimd, Pc, PerfEvent, RealtimeSample, Record, RecordSink, ShaderData,
+    Wave,
+};
 
 /// Writes one line a record, and below a wave one line an instruction. Writing errors are kept until the end.
 #[derive(Debug)]
@@ -41,6 +44,46 @@ impl<W: Write> TextLines<W> {
     }
 }
 
+/// One line for a record of a kind.
+impl<W: Write> TextLines<W> {
+    fn occupancy(&mut self, r: &Occupancy) {
+        let what = if r.is_start() { "starts" } else { "ends" };
+        let (time, cu, simd, slot, kernel) = (r.time, r.cu, r.simd, r.wave_id, place(r.pc));
+        self.line(format_args!(
+            "{time:>12} occupancy  cu {cu} simd {simd} slot {slot} {what}, kernel {kernel}"
+        ));
+    }
+
+    fn perf(&mut self, r: &PerfEvent) {
+        let (time, cu, bank, events) = (r.time, r.cu, r.bank, r.events);
+        self.line(format_args!("{time:>12} perf       cu {cu} bank {bank}: {events:?}"));
+    }
+
+    fn shader_data(&mut self, r: &ShaderData) {
+        let (time, cu, simd, slot, value) = (r.time, r.cu, r.simd, r.wave_id, r.value);
+        self.line(format_args!("{time:>12} data       cu {cu} simd {simd} slot {slot}: {value:#x}"));
+    }
+
+    fn realtime(&mut self, r: &RealtimeSample) {
+        let (shader, real) = (r.shader_clock, r.realtime_clock);
+        self.line(format_args!("{shader:>12} clock      real-time clock {real}"));
+    }
+
+    fn other_simd(&mut self, r: &OtherSimd) {
+        let (time, wgp, category, cycles) = (r.time, r.wgp, r.category, r.cycles);
+        self.line(format_args!("{time:>12} other simd wgp {wgp}: category {category}, {cycles} clocks"));
+    }
+
+    fn marker(&mut self, r: &Marker<'_>) {
+        self.line(format_args!("{:>12} marker     {:?} {}", r.shader_data.time, r.kind, r.name));
+    }
+
+    fn loss(&mut self, r: &Loss) {
+        let (time, kind, offset, bytes) = (r.time, r.kind.name(), r.byte_offset, r.bytes);
+        self.line(format_args!("{time:>12} loss       {kind} at byte {offset}, {bytes} bytes"));
+    }
+}
+
 /// A program counter for people.
 fn place(pc: Pc) -> String {
     match pc {
@@ -59,63 +102,17 @@ impl<W: Write> RecordSink for TextLines<W> {
                 self.line(format_args!("{:>12} clock      real time runs at {hz} Hz", ""))
             }
             Record::Wave(wave) => self.wave(&wave),
-            Record::Occupancy(records) => {
-                for r in records {
-                    let what = if r.is_start() { "starts" } else { "ends" };
-                    self.line(format_args!(
-                        "{:>12} occupancy  cu {} simd {} slot {} {what}, kernel {}",
-                        r.time,
-                        r.cu,
-                        r.simd,
-                        r.wave_id,
-                        place(r.pc)
-                    ));
-                }
-            }
-            Record::PerfEvents(records) => {
-                for r in records {
-                    let (time, cu, bank, events) = (r.time, r.cu, r.bank, r.events);
-                    self.line(format_args!("{time:>12} perf       cu {cu} bank {bank}: {events:?}"));
-                }
-            }
-            Record::ShaderData(records) => {
-                for r in records {
-                    self.line(format_args!(
-                        "{:>12} data       cu {} simd {} slot {}: {:#x}",
-                        r.time, r.cu, r.simd, r.wave_id, r.value
-                    ));
-                }
-            }
-            Record::Realtime(records) => {
-                for r in records {
-                    let (shader, real) = (r.shader_clock, r.realtime_clock);
-                    self.line(format_args!("{shader:>12} clock      real-time clock {real}"));
-                }
-            }
-            Record::OtherSimd(records) => {
-                for r in records {
-                    self.line(format_args!(
-                        "{:>12} other simd wgp {}: category {}, {} clocks",
-                        r.time, r.wgp, r.category, r.cycles
-                    ));
-                }
-            }
+            Record::Occupancy(records) => records.iter().for_each(|r| self.occupancy(r)),
+            Record::PerfEvents(records) => records.iter().for_each(|r| self.perf(r)),
+            Record::ShaderData(records) => records.iter().for_each(|r| self.shader_data(r)),
+            Record::Realtime(records) => records.iter().for_each(|r| self.realtime(r)),
+            Record::OtherSimd(records) => records.iter().for_each(|r| self.other_simd(r)),
             Record::Event(r) => self.line(format_args!("{:>12} event      {:?}", r.time, r.kind)),
             Record::Dispatch(r) => {
                 self.line(format_args!("{:>12} dispatch   kernel {}", r.time, place(r.entry_point)));
             }
-            Record::Markers(records) => {
-                for r in records {
-                    self.line(format_args!("{:>12} marker     {:?} {}", r.shader_data.time, r.kind, r.name));
-                }
-            }
-            Record::Loss(r) => self.line(format_args!(
-                "{:>12} loss       {} at byte {}, {} bytes",
-                r.time,
-                r.kind.name(),
-                r.byte_offset,
-                r.bytes
-            )),
+            Record::Markers(records) => records.iter().for_each(|r| self.marker(r)),
+            Record::Loss(r) => self.loss(&r),
             _ => {}
         }
     }
