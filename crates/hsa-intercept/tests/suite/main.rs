@@ -11,6 +11,9 @@ mod robustness;
 #[cfg(test)]
 mod serialization;
 #[cfg(test)]
+#[path = "../shared/service.rs"]
+mod service;
+#[cfg(test)]
 mod times;
 #[cfg(test)]
 mod tracing;

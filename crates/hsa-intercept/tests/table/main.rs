@@ -1,0 +1,21 @@
+//! Interception under a runtime's API table: a scripted runtime in this process, which can be old, odd or out of something.
+
+#[cfg(test)]
+mod application;
+#[cfg(test)]
+mod entries;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod fork;
+#[cfg(test)]
+mod fronts;
+#[cfg(test)]
+mod install;
+#[cfg(test)]
+mod others;
+#[cfg(test)]
+mod runtime;
+#[cfg(test)]
+#[path = "../shared/service.rs"]
+mod service;

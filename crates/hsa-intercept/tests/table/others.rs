@@ -1,0 +1,104 @@
+//! Queues that are not ours: the runtime's own, and those of the application that nobody sees.
+
+use std::sync::Arc;
+
+use hsa_sys::{HSA_STATUS_SUCCESS, hsa_queue_t};
+use wavescope_core::{AgentId, ContextId, Interception, Outcome};
+use wavescope_hsa_intercept::{
+    Interceptor, KernelTracer, Options, OtherQueues, Technique, TracedKernel, Tracing,
+};
+
+use crate::application::*;
+use crate::runtime::{CPU, Runtime, gpu, new_queue, state};
+use crate::service::*;
+
+fn counts(interceptor: &Interceptor) -> Vec<(u32, u32)> {
+    let list = interceptor.other_queues();
+    assert!(list.iter().enumerate().all(|(index, queues)| queues.agent == AgentId(index as u32)));
+    list.iter().map(|OtherQueues { unseen, internal, .. }| (*unseen, *internal)).collect()
+}
+
+#[derive(Default)]
+struct Blind(std::sync::Mutex<Vec<bool>>);
+
+impl KernelTracer for Blind {
+    fn enqueued(&self, kernel: &TracedKernel) {
+        self.0.lock().unwrap().push(kernel.blind);
+    }
+
+    fn completed(&self, _: &TracedKernel, _: Outcome) {}
+}
+
+// The table comes late: an agent on which the application has a queue already is blind from that queue's next use to its
+// end, and records say so.
+#[test]
+fn a_queue_that_was_there_before_makes_its_agent_blind() {
+    for technique in TECHNIQUES {
+        let runtime = Runtime::start();
+        let old = runtime.queue(64);
+        let options = Options { technique: Some(technique), late: true, ..Options::default() };
+        let interceptor = runtime.install_with(options);
+        let tracer = Arc::new(Blind::default());
+        let told: Arc<dyn KernelTracer> = Arc::<Blind>::clone(&tracer);
+        let tracing = Tracing { context: ContextId(1), agents: Vec::new(), tracer: told };
+        let id = interceptor.trace(tracing).unwrap();
+        let new = runtime.queue(64);
+        runtime.submit(new, &[kernel(1, 0)]);
+        assert_eq!(counts(&interceptor), [(0, 0), (0, 0)], "nothing seen of it yet");
+        runtime.submit(old, &[kernel(2, 0)]);
+        runtime.submit(old, &[kernel(3, 0)]);
+        assert_eq!(counts(&interceptor), [(1, 0), (0, 0)], "once, and on its own agent");
+        runtime.submit(new, &[kernel(4, 0)]);
+        runtime.run_until(|| ran(old) == [2, 3] && ran(new) == [1, 4]);
+        assert_eq!(runtime.destroy(old), HSA_STATUS_SUCCESS);
+        assert_eq!(counts(&interceptor), [(0, 0), (0, 0)]);
+        runtime.submit(new, &[kernel(5, 0)]);
+        runtime.run_until(|| ran(new).len() == 3);
+        assert_eq!(*tracer.0.lock().unwrap(), [false, true, false]);
+        interceptor.unsubscribe(id).unwrap();
+        assert_eq!(runtime.destroy(new), HSA_STATUS_SUCCESS);
+        interceptor.shut_down().unwrap();
+        runtime.assert_clean();
+    }
+}
+
+// The runtime's own queues never come through the table. It announces them, and they blind nobody.
+#[test]
+fn queues_of_the_runtime_are_counted_apart() {
+    let runtime = Runtime::start();
+    let interceptor = runtime.install(Technique::Doorbell);
+    let notifier = state().notifier.lock().unwrap().expect("a listener");
+    let data = std::ptr::with_exposed_provenance_mut(notifier.1);
+    for agent in [gpu(1), gpu(1), CPU] {
+        let queue = new_queue(agent, 64, None, std::ptr::null_mut(), false).unwrap();
+        // SAFETY: the listener and its data.
+        unsafe { notifier.0.unwrap()(queue, agent, data) };
+    }
+    assert_eq!(counts(&interceptor), [(0, 0), (0, 2)]);
+    interceptor.shut_down().unwrap();
+}
+
+#[test]
+fn queues_of_agents_that_are_no_gpus_are_passed_through() {
+    for technique in TECHNIQUES {
+        let runtime = Runtime::start();
+        let interceptor = runtime.install(technique);
+        let queue = runtime.try_queue(CPU, 64, None, std::ptr::null_mut()).unwrap();
+        let mut soft: *mut hsa_queue_t = std::ptr::null_mut();
+        let create = runtime.core().hsa_soft_queue_create_fn.unwrap();
+        let region = hsa_sys::hsa_region_t { handle: 0 };
+        // SAFETY: the arguments are in order.
+        let status = unsafe { create(region, 64, 0, 0, hsa_sys::hsa_signal_t { handle: 0 }, &raw mut soft) };
+        assert_eq!(status, HSA_STATUS_SUCCESS);
+        interceptor.subscribe(FakeService::new(|_| Plan::Count).subscription(&[], true)).unwrap();
+        for queue in [queue, soft] {
+            assert!(std::ptr::eq(crate::runtime::object(queue).pointer(), queue), "the runtime's own");
+            runtime.submit(queue, &[kernel(1, 0)]);
+            runtime.run_until(|| ran(queue) == [1]);
+            assert_eq!(runtime.destroy(queue), HSA_STATUS_SUCCESS);
+        }
+        assert_eq!(counts(&interceptor), [(0, 0), (0, 0)], "they blind no GPU");
+        interceptor.shut_down().unwrap();
+        runtime.assert_clean();
+    }
+}
