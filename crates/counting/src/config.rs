@@ -28,7 +28,8 @@ pub struct CounterConfig {
 /// How many program instances a configuration makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSize(
-    /// Instances that exist at most, unless more queues than half of it count at once. At least 1.
+    /// Instances that exist at most while one queue counts, at least 1. Queues that come while others have them all get
+    /// their share beyond it: `n` at once have at most this times `1 + 1/2 + ... + 1/n`, or one each.
     pub u32,
 );
 

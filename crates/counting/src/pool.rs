@@ -11,8 +11,11 @@
 //! * Behind the last promised use stands the next gate, and so on, however long the batch.
 //!
 //! Only a queue's own instances are promised to it: uses of one queue retire in order, so the wait can only be for
-//! something that lies before it. A queue that has none while none is free gets one beyond the limit; otherwise
-//! queue A {barrier on S, kernels that take all}, queue B {kernel that completes S} would never end.
+//! something that lies before it. A queue that comes while others have all of them gets instances beyond the limit:
+//! without one, queue A {barrier on S, kernels that take all}, queue B {kernel that completes S} would never end; with
+//! only one, each of its kernels would wait until the host has read the one before. It gets its *share*, the limit
+//! divided by the queues that count at the moment; so `n` queues together have at most the limit times
+//! `1 + 1/2 + ... + 1/n`, or one each.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -122,6 +125,7 @@ impl PoolState {
                 self.add(made)
             }
         };
+        let share = self.share(ring);
         let ring = &mut self.rings[ring];
         ring.used += 1;
         ring.order.push_back(instance);
@@ -130,7 +134,8 @@ impl PoolState {
         lent.last_use = ring.used;
         let used = Use { queue, instance, sequence: ring.used };
         let packets = lent.packets;
-        let more = ring.promised > 0 || !self.free.is_empty() || self.alive < self.limit;
+        let may_grow = self.alive < self.limit || ring.order.len() < share;
+        let more = ring.promised > 0 || !self.free.is_empty() || may_grow;
         Some(Taken { used, packets, holds: !more })
     }
 
@@ -204,6 +209,13 @@ impl PoolState {
     #[cfg(test)]
     fn made(&self) -> usize {
         self.instances.len()
+    }
+
+    /// Instances that a ring may have whatever others have.
+    fn share(&self, ring: usize) -> usize {
+        let others =
+            self.rings.iter().enumerate().filter(|(index, other)| *index != ring && !other.is_idle());
+        self.limit / (1 + others.count())
     }
 
     fn promised(&mut self, ring: usize) -> Option<usize> {

@@ -1,6 +1,7 @@
 //! Events: what a GPU raises and a thread of the application waits for.
 //!
-//! A static table and one futex word. The rules are those of the kernel driver (`amdkfd/kfd_events.c`): an event has
+//! A static table and one futex word, on which each waiter sleeps for the bits of its events: a GPU that completes
+//! packets without pause must not wake every thread that waits for something else. The rules are those of the kernel driver (`amdkfd/kfd_events.c`): an event has
 //! an *age* that starts at 1 and grows with each set; a wait that names an age is satisfied by any other age, a wait
 //! that names age 0 only by the signaled flag; an auto-reset event loses its flag to the wait that it satisfies.
 
@@ -52,10 +53,15 @@ static TABLE: [Event; LIMIT] = [const {
 
 /// Guards creation and the consumption of auto-reset flags by a wait for all.
 static LOCK: Lock = Lock::new();
-/// Changes with every set and destroy; waiters sleep on it.
+/// Changes with every set and destroy that somebody waits for; waiters sleep on it.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
-/// Threads inside a wait: nobody is woken where nobody sleeps.
-static WAITERS: AtomicU32 = AtomicU32::new(0);
+/// Threads inside a wait, by the bits of the events that they wait for: nobody is woken where nobody sleeps.
+static WAITERS: [AtomicU32; 32] = [const { AtomicU32::new(0) }; 32];
+
+/// The futex's bit of an event, shared with every 32nd other: whose sleep ends for nothing looks again.
+const fn bit(id: u32) -> u32 {
+    id % 32
+}
 
 fn event(id: u32) -> Result<&'static Event, Errno> {
     let event = TABLE.get(id as usize).filter(|event| event.used.load(Ordering::Acquire));
@@ -80,8 +86,8 @@ pub(crate) fn create(kind: u32, auto_reset: bool) -> Result<u32, Errno> {
 
 /// Frees an event; waits on it fail.
 pub(crate) fn destroy(id: u32) -> Answer {
-    event(id)?.used.store(false, Ordering::Release);
-    announce();
+    event(id)?.used.swap(false, Ordering::SeqCst);
+    announce(id);
     Ok(())
 }
 
@@ -89,8 +95,9 @@ pub(crate) fn destroy(id: u32) -> Answer {
 pub(crate) fn set(id: u32) -> Answer {
     let event = event(id)?;
     event.age.fetch_add(1, Ordering::AcqRel);
-    event.signaled.store(true, Ordering::Release);
-    announce();
+    // Not a plain store: it comes before the look for waiters, as they come before they look at the flag.
+    event.signaled.swap(true, Ordering::SeqCst);
+    announce(id);
     Ok(())
 }
 
@@ -113,10 +120,11 @@ pub(crate) fn raise(kind: u32, payload: [u64; 4]) {
     }
 }
 
-fn announce() {
-    EPOCH.fetch_add(1, Ordering::SeqCst);
-    if WAITERS.load(Ordering::SeqCst) != 0 {
-        futex::wake_all(&EPOCH);
+/// Wakes who waits for event `id`.
+fn announce(id: u32) {
+    if WAITERS[bit(id) as usize].load(Ordering::SeqCst) != 0 {
+        EPOCH.fetch_add(1, Ordering::SeqCst);
+        futex::wake_bits(&EPOCH, 1 << bit(id));
     }
 }
 
@@ -130,13 +138,15 @@ pub(crate) fn wait(args: &mut WaitEvents, events: &mut [EventData]) -> Answer {
     }
     let deadline =
         (args.timeout != FOR_EVER).then(|| Instant::now() + Duration::from_millis(u64::from(args.timeout)));
-    WAITERS.fetch_add(1, Ordering::SeqCst);
-    args.wait_result = wait_until(events, args.wait_for_all != 0, deadline);
-    WAITERS.fetch_sub(1, Ordering::SeqCst);
+    let bits = events.iter().fold(0, |bits, data| bits | 1 << bit(data.event_id));
+    let waiters = || WAITERS.iter().enumerate().filter(|(index, _)| bits & 1 << index != 0);
+    waiters().for_each(|(_, count)| _ = count.fetch_add(1, Ordering::SeqCst));
+    args.wait_result = wait_until(events, bits, args.wait_for_all != 0, deadline);
+    waiters().for_each(|(_, count)| _ = count.fetch_sub(1, Ordering::SeqCst));
     Ok(())
 }
 
-fn wait_until(events: &mut [EventData], all: bool, deadline: Option<Instant>) -> u32 {
+fn wait_until(events: &mut [EventData], bits: u32, all: bool, deadline: Option<Instant>) -> u32 {
     loop {
         let epoch = EPOCH.load(Ordering::SeqCst);
         match take(events, all) {
@@ -148,7 +158,7 @@ fn wait_until(events: &mut [EventData], all: bool, deadline: Option<Instant>) ->
         if left == Some(Duration::ZERO) {
             return RESULT_TIMEOUT;
         }
-        futex::wait(&EPOCH, epoch, left);
+        futex::wait_bits(&EPOCH, epoch, bits, left);
     }
 }
 
@@ -255,6 +265,58 @@ mod tests {
             assert_eq!(waiter.join().unwrap(), RESULT_COMPLETE);
         });
         destroy(id).unwrap();
+    }
+
+    // The counts tell it: the other's sleep ends when the epoch moved between its look and its sleep, never for good.
+    #[test]
+    fn a_set_leaves_waiters_for_other_events_asleep() {
+        let ids: Vec<_> = std::iter::repeat_with(|| create(KIND_SIGNAL, true).unwrap()).take(32).collect();
+        let [own, other, third] = [ids[0], ids[1], ids[2]];
+        let waits = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                // SAFETY: has no preconditions.
+                let thread = unsafe { libc::gettid() };
+                waits.store(thread.cast_unsigned(), Ordering::Release);
+                wait_for(&[(own, 1)], false, FOR_EVER).0
+            });
+            // Woken by each set, and never satisfied by it.
+            let woken = scope.spawn(|| wait_for(&[(other, 0), (third, 0)], true, FOR_EVER).0);
+            for id in [own, other] {
+                while WAITERS[bit(id) as usize].load(Ordering::SeqCst) == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            let thread = waits.load(Ordering::Acquire);
+            wait_until_asleep(thread);
+            let before = switches(thread);
+            for _ in 0..1000 {
+                set(other).unwrap();
+            }
+            let after = switches(thread);
+            for (id, waiter) in [(own, waiter), (third, woken)] {
+                set(id).unwrap();
+                assert_eq!(waiter.join().unwrap(), RESULT_COMPLETE);
+            }
+            assert_eq!(after, before, "woken by an event of somebody else");
+        });
+        ids.into_iter().for_each(|id| destroy(id).unwrap());
+    }
+
+    fn status(thread: u32) -> String {
+        std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap()
+    }
+
+    fn wait_until_asleep(thread: u32) {
+        while !status(thread).contains("State:\tS") {
+            std::thread::yield_now();
+        }
+    }
+
+    /// How often a thread went to sleep.
+    fn switches(thread: u32) -> String {
+        let status = status(thread);
+        status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap().to_owned()
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::errno;
 /// Operations on words of this process only.
 const WAIT: i32 = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
 const WAKE: i32 = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+const WAIT_BITS: i32 = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+const WAKE_BITS: i32 = libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG;
 const WAKE_OP: i32 = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
 
 /// Sleeps while `word` is `expected`, until woken or until `timeout`. Returns early on a signal; callers look again.
@@ -22,6 +24,36 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     // SAFETY: `word` outlives the call and `spec` is null or points at a timespec on this stack frame; FUTEX_WAIT
     // only reads both.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), WAIT, expected, spec) };
+    errno::set(before);
+}
+
+/// As [`wait`], until somebody wakes one of `bits`.
+pub(crate) fn wait_bits(word: &AtomicU32, expected: u32, bits: u32, timeout: Option<Duration>) {
+    // This operation takes a point in time.
+    let spec = timeout.map(|timeout| {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the result outlives the call. This clock is always there.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+        let nanoseconds = now.tv_nsec + i64::from(timeout.subsec_nanos());
+        let seconds = timeout.as_secs().min(i64::MAX as u64 / 2) as i64 + nanoseconds / 1_000_000_000;
+        libc::timespec { tv_sec: now.tv_sec + seconds, tv_nsec: nanoseconds % 1_000_000_000 }
+    });
+    let spec = spec.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let before = errno::get();
+    // SAFETY: `word` outlives the call and `spec` is null or points at a timespec on this stack frame; the operation only
+    // reads both and ignores the second address.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), WAIT_BITS, expected, spec, ptr::null::<u32>(), bits)
+    };
+    errno::set(before);
+}
+
+/// Wakes everyone who sleeps on `word` for one of `bits`.
+pub(crate) fn wake_bits(word: &AtomicU32, bits: u32) {
+    let before = errno::get();
+    let nothing = ptr::null::<u32>();
+    // SAFETY: `word` is a valid address; the operation does not write it and ignores the other two.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), WAKE_BITS, i32::MAX, nothing, nothing, bits) };
     errno::set(before);
 }
 

@@ -1,13 +1,11 @@
 //! A queue on a device that does nothing but retire what the rig tells it to.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wavescope_aql_profile::{AllocationRequest, Builtin, Memory, Status};
+use wavescope_aql_profile::{Builtin, Memory};
 use wavescope_core::{
     Agent, AgentId, Answer, AqlPacket, ClaimTable, ContextId, Dispatch, DispatchEvent, DispatchSubscriber,
     DispatchTimes, Fence, GfxTarget, Interception, Overflow, PacketHeader, PacketType, PciLocation,
@@ -19,6 +17,9 @@ use wavescope_hsa_intercept::{Device, Engine, Error, QueueHandle, Signal, Signal
 /// Dispatches of a batch.
 pub(crate) const BATCH: usize = 64;
 
+/// What is counted.
+pub(crate) const COUNTERS: [&str; 3] = ["SQ_WAVES", "GRBM_COUNT", "GRBM_GUI_ACTIVE"];
+
 const AGENT: AgentId = AgentId(0);
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -26,13 +27,16 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
     NoSubscriber,
-    Declined,
-    DeclinedSerialized,
+    Declined { serialized: bool },
     Counted,
 }
 
 /// Signals are atomics, their handles the addresses. They live as long as the process.
-struct Signals;
+#[derive(Default)]
+pub(crate) struct Signals {
+    /// Those that wake the host.
+    pub(crate) interrupts: Mutex<Vec<u64>>,
+}
 
 fn value(signal: Signal) -> &'static AtomicI64 {
     let pointer = std::ptr::with_exposed_provenance::<AtomicI64>(signal.0 as usize);
@@ -41,9 +45,13 @@ fn value(signal: Signal) -> &'static AtomicI64 {
 }
 
 impl Device for Signals {
-    fn create_signal(&self, initial: i64, _kind: SignalKind) -> Result<Signal, Error> {
+    fn create_signal(&self, initial: i64, kind: SignalKind) -> Result<Signal, Error> {
         let signal: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(initial)));
-        Ok(Signal(std::ptr::from_ref(signal).expose_provenance() as u64))
+        let handle = std::ptr::from_ref(signal).expose_provenance() as u64;
+        if kind == SignalKind::Interrupt {
+            self.interrupts.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
+        }
+        Ok(Signal(handle))
     }
 
     fn destroy_signal(&self, _signal: Signal) {}
@@ -76,41 +84,6 @@ impl Device for Signals {
     }
 }
 
-/// Memory from the heap.
-#[derive(Default)]
-struct Heap(Mutex<HashMap<u64, Layout>>);
-
-impl Memory for Heap {
-    fn allocate(&self, request: AllocationRequest) -> Result<u64, Status> {
-        let layout =
-            Layout::from_size_align(request.bytes.max(1) as usize, 4096).map_err(|_| Status::ERROR)?;
-        // SAFETY: the size is not 0.
-        let address = unsafe { alloc_zeroed(layout) }.expose_provenance() as u64;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(address, layout);
-        Ok(address)
-    }
-
-    fn free(&self, address: u64) {
-        let layout = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
-        if let Some(layout) = layout {
-            // SAFETY: allocated above with this layout, freed once.
-            unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address as usize), layout) };
-        }
-    }
-
-    fn copy_in(&self, address: u64, bytes: &[u8]) {
-        let target: *mut u8 = std::ptr::with_exposed_provenance_mut(address as usize);
-        // SAFETY: the caller stays inside its allocation.
-        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-    }
-
-    fn copy_out(&self, address: u64, into: &mut [u8]) {
-        let source: *const u8 = std::ptr::with_exposed_provenance(address as usize);
-        // SAFETY: the caller stays inside its allocation.
-        unsafe { source.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
-    }
-}
-
 struct Decliner;
 
 impl DispatchSubscriber for Decliner {
@@ -123,40 +96,50 @@ impl DispatchSubscriber for Decliner {
 
 pub(crate) struct Rig {
     queue: QueueHandle,
-    batch: Vec<AqlPacket>,
+    /// What the application submits.
+    pub(crate) batch: Vec<AqlPacket>,
     submitted: u64,
     /// Completion signals of the last batch that retire something, and how often.
     written: Vec<u64>,
     counting: Option<DispatchCounting>,
-    _engine: Arc<Engine>,
+    pub(crate) signals: Arc<Signals>,
+    engine: Arc<Engine>,
 }
 
 impl Rig {
-    pub(crate) fn new(case: Case) -> Self {
-        let engine = Arc::new(Engine::new(Arc::new(Signals), [AGENT]));
+    /// With packet programs in `memory`.
+    pub(crate) fn new(case: Case, memory: Arc<dyn Memory>) -> Self {
+        let signals = Arc::new(Signals::default());
+        let device: Arc<dyn Device> = Arc::<Signals>::clone(&signals);
+        let engine = Arc::new(Engine::new(device, [AGENT]));
         let queue =
             engine.add_queue(AGENT).unwrap_or_else(|| unreachable!("the agent is one of the engine's"));
         let counting = match case {
             Case::NoSubscriber => None,
-            Case::Declined | Case::DeclinedSerialized => {
-                subscribe_decliner(&engine, case == Case::DeclinedSerialized);
+            Case::Declined { serialized } => {
+                subscribe_decliner(&engine, serialized);
                 None
             }
-            Case::Counted => Some(counting(&engine)),
+            Case::Counted => Some(counting(&engine, memory)),
         };
-        let application = Signals.create_signal(i64::MAX / 2, SignalKind::Interrupt);
+        let application = signals.create_signal(i64::MAX / 2, SignalKind::Interrupt);
         let signal = application.map_or(0, |signal| signal.0);
         let written = Vec::with_capacity(BATCH * 8);
-        Self { queue, batch: vec![kernel(signal); BATCH], submitted: 0, written, counting, _engine: engine }
+        Self { queue, batch: vec![kernel(signal); BATCH], submitted: 0, written, counting, signals, engine }
     }
 
     /// Submits one batch.
     pub(crate) fn submit(&mut self) {
+        self.submit_to(|packets| _ = black_box(packets));
+    }
+
+    /// Submits one batch and shows what is written for it.
+    pub(crate) fn submit_to(&mut self, mut show: impl FnMut(&[AqlPacket])) {
         let written = &mut self.written;
         self.queue.rewrite(&self.batch, self.submitted, |packets| {
             let signals = packets.iter().map(AqlPacket::completion_signal).filter(|&signal| signal != 0);
             written.extend(signals);
-            black_box(packets);
+            show(packets);
         });
         self.submitted += BATCH as u64;
     }
@@ -164,12 +147,21 @@ impl Rig {
     /// Completes every packet of the last batch and waits until that was seen.
     pub(crate) fn retire(&mut self) {
         for signal in self.written.drain(..) {
-            value(Signal(signal)).fetch_sub(1, Ordering::AcqRel);
+            self.signals.subtract(Signal(signal), 1);
         }
         assert!(self.queue.wait_empty(LIMIT), "the batch did not retire");
         if let Some(counting) = &self.counting {
             assert!(counting.flush(LIMIT).is_ok(), "the counters were not delivered");
         }
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if let Some(counting) = &self.counting {
+            assert!(counting.stop(LIMIT).is_ok(), "counting did not stop");
+        }
+        assert!(self.engine.shut_down(LIMIT).is_ok(), "the engine did not shut down");
     }
 }
 
@@ -184,10 +176,8 @@ fn subscribe_decliner(engine: &Engine, serialize: bool) {
     assert!(engine.subscribe(subscription).is_ok(), "subscribed");
 }
 
-fn counting(engine: &Arc<Engine>) -> DispatchCounting {
-    let names = ["SQ_WAVES", "GRBM_COUNT", "GRBM_GUI_ACTIVE"];
-    let config =
-        CounterConfig::new(&mi300x(), &names, &Builtin, Arc::new(Heap::default()), PoolSize::default());
+fn counting(engine: &Arc<Engine>, memory: Arc<dyn Memory>) -> DispatchCounting {
+    let config = CounterConfig::new(&mi300x(), &COUNTERS, &Builtin, memory, PoolSize::default());
     let config = config.unwrap_or_else(|error| unreachable!("{error}"));
     let (sink, records) = record_stream(1, Overflow::DropNewest);
     drop(records);

@@ -173,7 +173,29 @@ fn a_queue_never_waits_for_instances_of_another() {
     assert_eq!(gpu.executed, 100, "A did not run at all");
     while gpu.run(A) || gpu.read(pool) {}
     assert_eq!(gpu.executed, 200);
-    assert_eq!(pool.made(), 5);
+    assert_eq!(pool.made(), 6, "half of the limit beyond it");
+}
+
+// A queue has taken everything; the others get their share before they have to wait for the host.
+#[test]
+fn queues_that_come_late_get_their_share() {
+    const LIMIT: u32 = 12;
+    let pool = Pool::new(LIMIT);
+    let pool = &mut pool.lock();
+    let mut gpu = Gpu::default();
+    for _ in 0..100 {
+        gpu.enqueue(pool, A);
+    }
+    for (queue, share) in [(B, 6), (QueueId(3), 4), (QueueId(4), 3)] {
+        (0..100).for_each(|_| gpu.enqueue(pool, queue));
+        let gate = gpu.packets[&queue].iter().position(|packet| matches!(packet, Packet::Gate(_)));
+        assert_eq!(gate, Some(share), "kernels of {queue} in front of its first gate");
+    }
+    assert_eq!(pool.made(), 12 + 6 + 4 + 3);
+    for queue in [QueueId(4), B, QueueId(3), A] {
+        while gpu.run(queue) || gpu.read(pool) {}
+    }
+    assert_eq!(gpu.executed, 400);
 }
 
 #[test]

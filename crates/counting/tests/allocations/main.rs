@@ -1,6 +1,9 @@
 //! The enqueue path allocates nothing once it is warm.
 
 #[cfg(test)]
+#[path = "../../benches/enqueue/heap.rs"]
+mod heap;
+#[cfg(test)]
 #[path = "../../benches/enqueue/rig.rs"]
 mod rig;
 
@@ -8,7 +11,9 @@ mod rig;
 mod tests {
     use std::alloc::{GlobalAlloc, Layout, System};
     use std::cell::Cell;
+    use std::sync::Arc;
 
+    use crate::heap::Heap;
     use crate::rig::{Case, Rig};
 
     /// The system's allocator, counting per thread: the reaper and the actor are others.
@@ -42,7 +47,7 @@ mod tests {
     static ALLOCATOR: Counting = Counting;
 
     fn allocations_of(case: Case) -> u64 {
-        let mut rig = Rig::new(case);
+        let mut rig = Rig::new(case, Arc::new(Heap::default()));
         for _ in 0..50 {
             rig.submit();
             rig.retire();
@@ -64,8 +69,8 @@ mod tests {
 
     #[test]
     fn declined() {
-        assert_eq!(allocations_of(Case::Declined), 0);
-        assert_eq!(allocations_of(Case::DeclinedSerialized), 0);
+        assert_eq!(allocations_of(Case::Declined { serialized: false }), 0);
+        assert_eq!(allocations_of(Case::Declined { serialized: true }), 0);
     }
 
     #[test]
