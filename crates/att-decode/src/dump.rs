@@ -1,6 +1,7 @@
 //! Tokens as lines of text: the first tool to reach for when a stream looks wrong.
 
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
 use crate::error::Error;
 use crate::generation::Generation;
@@ -23,14 +24,32 @@ pub(crate) mod fields;
 ///
 /// Those of [`Tokens::new`].
 pub fn write(chunk: &[u8], text: &mut String) -> Result<(), Error> {
+    each_line(chunk, |line| {
+        text.push_str(line);
+        text.push('\n');
+        ControlFlow::Continue(())
+    })
+}
+
+/// Hands over one line for each token of `chunk`, without a line end, until `take` breaks off. Memory does not grow with
+/// the chunk.
+///
+/// # Errors
+///
+/// Those of [`Tokens::new`].
+pub fn each_line(chunk: &[u8], mut take: impl FnMut(&str) -> ControlFlow<()>) -> Result<(), Error> {
     let generation = Generation::of_chunk(chunk)?;
     let mut version = 0;
+    let mut line = String::new();
     for token in Tokens::new(chunk)? {
         if token.kind == TokenKind::Header {
             version = crate::bits::bits(token.raw, 7, 13) as u8;
         }
-        push(generation, version, &token, text);
-        text.push('\n');
+        line.clear();
+        push(generation, version, &token, &mut line);
+        if take(&line).is_break() {
+            break;
+        }
     }
     Ok(())
 }

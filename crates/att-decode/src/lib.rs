@@ -18,7 +18,7 @@
 //! Damage is data, not an error: lost packets, cut ends and impossible tokens are [`Loss`] records with their place, and
 //! [`Recovery::Resync`] goes on behind them where it can. Decoding takes time in proportion to the input and, with
 //! [`Options::streaming`], fixed memory. Behaviour of the public decoder that looks accidental but shows in records is
-//! kept, and marked *Quirk* where it is done.
+//! kept; each has a name in `quirks.rs`.
 //!
 //! ```
 //! use wavescope_att_decode::{Decoder, Generation, NoInstructions, Options, Record, assemble};
@@ -54,6 +54,7 @@ mod options;
 mod parallel;
 mod program;
 pub mod quick;
+mod quirks;
 mod rdna;
 mod record;
 mod session;

@@ -4,6 +4,7 @@
 //! with a sample of zeros.
 
 use crate::emit::Emitter;
+use crate::quirks;
 use crate::record::{PerfEvent, Record};
 
 /// Compute units of a shader engine that send counters.
@@ -39,9 +40,10 @@ impl PerfLog {
     pub(super) fn push(&mut self, event: PerfEvent) {
         if self.interval != 0 {
             let last = &mut self.last[usize::from(event.cu) % UNITS][usize::from(event.bank) % BANKS];
-            // Quirk: the closing sample has the time of the sample behind the gap.
-            if *last > 0 && event.time > *last + self.interval {
-                self.events.push(PerfEvent { events: [0; 4], ..event });
+            let end = *last + self.interval;
+            if *last > 0 && event.time > end {
+                let time = if quirks::GAP_CLOSES_AT_NEXT_SAMPLE { event.time } else { end };
+                self.events.push(PerfEvent { time, events: [0; 4], ..event });
             }
             *last = event.time;
         }

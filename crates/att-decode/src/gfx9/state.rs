@@ -9,9 +9,8 @@ use crate::error::Error;
 use crate::marker::MarkerStream;
 use crate::occupancy::{OccupancyLog, Running};
 use crate::options::Options;
-use crate::program::{
-    CLOCK_REGISTER, ComputeRegister, GFX9_AS_VERSION, MARKER_REGISTER, Program, Queue, Word,
-};
+use crate::program::{CLOCK_REGISTER, ComputeRegister, MARKER_REGISTER, Program, Queue, Word};
+use crate::quirks;
 use crate::record::{
     Event, EventFlags, EventKind, Info, Loss, LossKind, Occupancy, OccupancyTags, Pc, PerfEvent,
     RealtimeSample, Record, RecordKind, ShaderData,
@@ -329,12 +328,14 @@ impl Gfx9Decoder {
         }
         let place = Place::of(raw);
         if self.is_target(place) {
-            // Quirk: the end of a wave that nothing is known of, or whose context is away, leaves no trace.
             match self.wave(place.simd, place.slot) {
-                Some(wave) if wave.status == Status::Normal => wave.finish(time),
-                _ => return true,
+                Some(wave) if wave.status == Status::Normal => {
+                    wave.finish(time);
+                    self.deliver(place.simd, place.slot, out);
+                }
+                _ if quirks::TARGET_END_NEEDS_RUNNING_WAVE => return true,
+                _ => {}
             }
-            self.deliver(place.simd, place.slot, out);
         }
         if let Some(entry) = self.running.remove(place.index()) {
             let entry = self.program.code.resolve_end(entry);
@@ -374,7 +375,11 @@ impl Gfx9Decoder {
         self.program.write(register, data, queue);
         match register {
             ComputeRegister::DISPATCH_INITIATOR if data & 1 == 1 => {
-                out.emitter.emit(Record::Dispatch(self.program.dispatch(time, queue, GFX9_AS_VERSION)));
+                out.emitter.emit(Record::Dispatch(self.program.dispatch(
+                    time,
+                    queue,
+                    quirks::GFX9_AS_VERSION,
+                )));
             }
             ComputeRegister::GFX9_EVENT if data == PARTIAL_FLUSH => {
                 let kind = EventKind::CsPartialFlush;

@@ -255,7 +255,7 @@ impl Gfx9Wave {
 
     /// Removes an instruction.
     ///
-    /// Quirk: indices of unfinished instructions behind it are not corrected.
+    /// As in the public decoder, indices of unfinished instructions behind it are not corrected.
     fn take_back(&mut self, at: usize) -> Result<(), StaleIssue> {
         let list = &mut self.data.instructions;
         if list.len() - at > MAX_IN_FLIGHT {

@@ -7,11 +7,6 @@ use crate::record::{Dispatch, DispatchFlags};
 /// Bytes per unit of the LDS size field.
 const LDS_UNIT: u32 = 512;
 
-/// Header version that gfx9 streams count as: the public decoder never sets one for them.
-///
-/// Quirk: the LDS scale below was meant for MI350 and reaches every gfx9 stream this way.
-pub(crate) const GFX9_AS_VERSION: u8 = 1;
-
 /// Header version of gfx1250.
 const GFX1250_VERSION: u8 = 5;
 

@@ -8,7 +8,6 @@ mod registers;
 mod user_data;
 
 pub(crate) use code_objects::CodeObjects;
-pub(crate) use dispatch::GFX9_AS_VERSION;
 pub(crate) use registers::{ComputeRegister, Queue, Registers};
 pub(crate) use user_data::{SWITCH_ON, UserData, Word, payload};
 

@@ -3,6 +3,7 @@
 use super::TraceFormat;
 use crate::bits::{load8, load16_padded, window, window_padded};
 use crate::generation::Generation;
+use crate::quirks;
 use crate::token::gfx9::entry as gfx9_entry;
 use crate::token::{RdnaCursor, TokenKind, is_padding, lookup, padding, table};
 
@@ -41,7 +42,7 @@ pub(super) fn scan_until(
 
 fn scan_gfx9(chunk: &[u8], mut byte: usize, end: usize, take: &mut dyn FnMut(Found)) {
     while byte < end.min(chunk.len()) {
-        // Quirk: here a token cut off by the end counts.
+        // A token cut off by the end counts here.
         let raw = load8(chunk, byte).unwrap_or_else(|| load16_padded(chunk, byte) as u64);
         let entry = gfx9_entry(raw);
         if matches!(entry.kind, TokenKind::Reg | TokenKind::RegCs | TokenKind::RegCsPriv) {
@@ -62,8 +63,7 @@ fn scan_rdna(generation: Generation, chunk: &[u8], end: usize, take: &mut dyn Fn
             continue;
         }
         if is_padding(raw) {
-            // Quirk: padding ends the continuation of a start on gfx1250 only here, on gfx12 nowhere.
-            continues &= generation == Generation::Gfx12;
+            continues &= !quirks::PADDING_ENDS_CONTINUATION_IN_QUICK_SCAN.contains(&generation);
             bit += padding(raw, RdnaCursor::unit(generation));
             continue;
         }
@@ -72,7 +72,7 @@ fn scan_rdna(generation: Generation, chunk: &[u8], end: usize, take: &mut dyn Fn
         if matches!(entry.kind, TokenKind::Reg | TokenKind::RegInit | TokenKind::Event) {
             take(Found { byte_offset: bit >> 3, kind: entry.kind, raw });
         }
-        // Quirk: here gfx1250 lengths that are no whole bytes are rounded down, not up.
-        bit += u64::from(if generation == Generation::Gfx1250 { entry.step & !7 } else { entry.step });
+        let rounds_down = quirks::QUICK_SCAN_ROUNDS_DOWN.contains(&generation);
+        bit += u64::from(if rounds_down { entry.step & !7 } else { entry.step });
     }
 }

@@ -9,6 +9,7 @@ use super::form::{BY_HEADER, Form};
 use super::realtime::Storing;
 use super::state::{Delivered, RdnaDecoder};
 use crate::bits::window_padded;
+use crate::quirks;
 use crate::record::{Loss, LossKind};
 use crate::session::Outside;
 use crate::token::{RdnaCursor, TokenKind, WINDOW_BITS, is_padding, late_delta, lookup, table};
@@ -86,9 +87,12 @@ impl RdnaDecoder {
     pub(super) fn run_tail_in_order(&mut self, data: &[u8], base: u64, out: &mut Outside<'_>) {
         let mut tail =
             Tail { data, base, end: (base + data.len() as u64) * 8, queue: self.held.drain(..).collect() };
-        // Quirk: before each token the public decoder gives up for good if it holds nothing back and its window is
-        // all padding, however much lies behind the window.
-        while self.cursor.is_in_main(tail.end) || !tail.queue.is_empty() || tail.window_before(self) != 0 {
+        loop {
+            let is_padding_ahead =
+                !self.cursor.is_in_main(tail.end) && tail.queue.is_empty() && tail.window_before(self) == 0;
+            if quirks::GIVES_UP_BEHIND_PADDING && is_padding_ahead {
+                return;
+            }
             let Some(token) = tail.next(self, out) else { return };
             self.take(token, out);
         }

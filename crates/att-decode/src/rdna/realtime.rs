@@ -2,6 +2,7 @@
 
 use crate::emit::{Block, Emitter};
 use crate::generation::Generation;
+use crate::quirks;
 use crate::record::{RealtimeSample, Record, RecordKind};
 
 /// Two ways of storing a sample. Which one holds depends on generation and on the place in the buffer.
@@ -15,14 +16,10 @@ pub(crate) enum Storing {
 
 impl Storing {
     /// The way of the main part of a chunk, or of its tail.
-    ///
-    /// Quirk: the two copies of the public decoder's reading loop differ in this.
     pub(crate) const fn at(generation: Generation, is_in_main: bool) -> Self {
-        match (generation, is_in_main) {
-            (Generation::Gfx12, true) | (Generation::Gfx1250, _) => Storing::Merging,
-            (Generation::Gfx12, false) => Storing::Plain,
-            (_, true) => Storing::Plain,
-            (_, false) => Storing::Merging,
+        match quirks::merges_samples(generation, is_in_main) {
+            true => Storing::Merging,
+            false => Storing::Plain,
         }
     }
 }

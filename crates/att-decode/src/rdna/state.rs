@@ -16,6 +16,7 @@ use crate::marker::MarkerStream;
 use crate::occupancy::{OccupancyLog, Running};
 use crate::options::Options;
 use crate::program::{ComputeRegister, MARKER_REGISTER, Program, Queue, Word};
+use crate::quirks;
 use crate::record::{
     Event, EventFlags, EventKind, Info, Loss, LossKind, OccupancyTags, OtherSimd, Pc, Record, RecordKind,
     ShaderData,
@@ -464,8 +465,7 @@ impl RdnaDecoder {
     /// Hands everything over that waits for the end of the chunk.
     pub(crate) fn finish(&mut self, out: &mut Outside<'_>) {
         if self.loss_pending {
-            // Quirk: the closing token has time 0.
-            self.take_loss(0, self.cursor.bit, out);
+            self.take_loss(quirks::CLOSING_LOSS_TIME, self.cursor.bit, out);
         }
         if let Some(markers) = &mut self.markers {
             markers.finish(&self.program.code, out.source);

@@ -4,6 +4,7 @@ use super::realtime::Storing;
 use super::state::{Delivered, RdnaDecoder};
 use crate::bits::load16_padded;
 use crate::generation::Generation;
+use crate::quirks;
 use crate::record::{Loss, LossKind};
 use crate::session::Outside;
 use crate::token::{RdnaCursor, TokenKind, WINDOW_BITS, is_padding, late_delta, lookup, table};
@@ -50,8 +51,8 @@ impl RdnaDecoder {
                         token.time = self.timestamp(raw, token.time, storing, out);
                         self.cursor.time = token.time;
                     }
-                    // Quirk: only the tail of gfx1250 hands these two on, while a loss waits to be told.
-                    if self.generation != Generation::Gfx1250 || !self.loss_pending || is_in_main {
+                    let tells_loss = quirks::TAIL_TELLS_LOSS_BY_CLOCK_TOKENS.contains(&self.generation);
+                    if !tells_loss || !self.loss_pending || is_in_main {
                         continue;
                     }
                 }
@@ -74,10 +75,7 @@ impl RdnaDecoder {
     }
 
     /// Whether enough is left behind the window to read a NEW_PC where it stands.
-    ///
-    /// Quirk: near the end of a chunk the fields are read eight bits too early.
     fn shifts_new_pc(&self, at: u64, end: u64) -> bool {
-        let behind = end.saturating_sub(at + WINDOW_BITS);
-        if self.generation == Generation::Gfx1250 { behind >= 8 } else { behind > WINDOW_BITS }
+        end.saturating_sub(at + WINDOW_BITS) >= quirks::new_pc_needs_behind(self.generation)
     }
 }

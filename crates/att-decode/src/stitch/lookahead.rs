@@ -5,6 +5,7 @@ use wavescope_isa::InstructionClass;
 use super::lines::LineId;
 use super::matching::is_elaborate;
 use super::walk::{Chip, Walk};
+use crate::quirks;
 use crate::record::Category;
 
 /// Instructions compared at most. The public decoder has no bound, which makes its time quadratic in a wave that
@@ -31,8 +32,6 @@ impl Walk<'_> {
     }
 
     /// Whether the instructions from here on fit the lines behind the wait.
-    ///
-    /// Quirk: a step that compares moves on by two instructions, one that does not by one.
     fn fits_without_wait(&mut self, chip: Chip, mut ahead: Option<LineId>) -> bool {
         let mut kind = None;
         let mut at = self.index;
@@ -59,7 +58,7 @@ impl Walk<'_> {
                 }
                 kind = Some(class);
             }
-            at += 2;
+            at += quirks::LOOK_AHEAD_STEP;
         }
         true
     }
