@@ -13,6 +13,7 @@ mod placement;
 mod resources;
 mod services;
 mod twin;
+mod walked;
 
 pub use bed::{Bed, FAULT_PATIENCE, PATIENCE};
 pub use decoded::{Decoded, Place, decode, is_detailed, on_engine, place};
@@ -22,6 +23,7 @@ pub use placement::{Placed, PlacedWave, Placement, Walk};
 pub use resources::Resources;
 pub use services::{Counted, Traces, What, count, device_trace, total, trace};
 pub use twin::Twin;
+pub use walked::{WalkedWave, decode_walks, loaded, relative, walked};
 
 /// The README's Rust example compiles.
 #[cfg(doctest)]

@@ -11,14 +11,13 @@ use wavescope_att_resources::{Decision, Delivery, DispatchTrace, DispatchTraceSe
 use wavescope_core::{ContextId, Overflow, TraceChunk, record_stream};
 use wavescope_counting::Catalogue;
 use wavescope_hsa_intercept::Technique;
-use wavescope_isa::CodeObject;
 use wavescope_software_gpu::{Fault, FaultPlan, TraceLoss};
 use wavescope_tests::{
-    Bed, PATIENCE, Placed, PlacedWave, TARGETS, What, count, device_trace, is_detailed, on_both_faces,
-    on_engine, place, total,
+    Bed, PATIENCE, Placed, PlacedWave, TARGETS, What, count, decode_walks, device_trace, is_detailed, loaded,
+    on_both_faces, on_engine, relative, total, walked,
 };
+use wavescope_workload::Launch;
 use wavescope_workload::sample::Sample;
-use wavescope_workload::{Launch, kernels};
 
 /// Dispatches of these launches, in the order in which they ran. The real runtime runs kernels of its own too.
 fn dispatches(bed: &Bed, launches: &[Launch]) -> Vec<Placed> {
@@ -79,66 +78,6 @@ fn run_sample(bed: &Bed, sample: &Sample) {
     }
 }
 
-/// A decoded wave: begin, place, (PC, category) of its instructions. Addresses are absolute.
-type Wave = (i64, (u8, u8, u8), Vec<(u64, u8)>);
-
-/// Loads of the code objects of the kernels: bytes and address, from where their descriptors lie.
-fn loaded(bed: &Bed, launches: &[Launch]) -> Vec<(&'static [u8], u64)> {
-    let target = bed.gpu(0).target();
-    let files = [kernels::vectors(target).unwrap(), kernels::tiles(target).unwrap()];
-    let mut found = Vec::new();
-    for file in files {
-        let object = CodeObject::parse(file).unwrap();
-        for launch in launches {
-            let kernel = object.kernels().iter().find(|kernel| kernel.name == launch.name());
-            if let Some(kernel) = kernel {
-                found.push((file, launch.kernel_object() - kernel.descriptor_vaddr));
-            }
-        }
-    }
-    found.sort_by_key(|(_, address)| *address);
-    found.dedup_by_key(|(_, address)| *address);
-    found
-}
-
-/// Waves with instructions that a stream shows. Code objects are known by their load addresses, as they are when the
-/// stream announces none.
-fn decode(data: &[u8], code: &[(&[u8], u64)]) -> Vec<Wave> {
-    let mut objects = CodeObjects::new();
-    code.iter().for_each(|(file, address)| objects.add(file, Some(*address), None).unwrap());
-    let mut waves = Vec::new();
-    let mut decoder = Decoder::new(objects, Options::default());
-    let outcome = decoder.decode(data, &mut |record: Record<'_>| match record {
-        Record::Wave(wave) => {
-            let instructions = wave.instructions.iter();
-            let list = instructions.map(|found| (found.pc.address, found.category() as u8)).collect();
-            waves.push((wave.begin_time, (wave.cu, wave.simd, wave.wave_id), list));
-        }
-        Record::Info(info) => panic!("the decoder says {info:?}"),
-        Record::Loss(loss) => panic!("{loss:?}"),
-        _ => {}
-    });
-    outcome.unwrap();
-    waves.sort();
-    waves
-}
-
-/// What the log has of the waves in detail, in the same terms.
-fn expected(bed: &Bed, placed: &[PlacedWave], detailed: impl Fn(&PlacedWave) -> bool) -> Vec<Wave> {
-    let wave =
-        |wave: &PlacedWave| (wave.start as i64, place(bed.agent(0), wave), bed.placement.instructions(wave));
-    let mut waves: Vec<_> = placed.iter().filter(|wave| detailed(wave)).map(wave).collect();
-    waves.sort();
-    waves
-}
-
-/// Begins relative to the first.
-fn relative(mut waves: Vec<Wave>) -> Vec<Wave> {
-    let first = waves.first().map_or(0, |wave| wave.0);
-    waves.iter_mut().for_each(|wave| wave.0 -= first);
-    waves
-}
-
 on_both_faces! {
     fn decoded_instructions_are_those_that_the_waves_walked(bed on TARGETS) {
         let traced = trace_sample(bed, &[TraceParameter::simd_selection(0xF)]);
@@ -146,8 +85,8 @@ on_both_faces! {
         let mut compared = 0;
         for (chunk, dispatch) in traced.chunks.iter().zip(&traced.dispatches) {
             let all = bed.placement.waves(0, dispatch.dispatch);
-            let expected = expected(bed, &on_engine(bed.agent(0), &all, 0), |wave| is_detailed(bed.agent(0), 0, wave));
-            let found = relative(decode(&chunk.data, &traced.code));
+            let expected = walked(bed, &on_engine(bed.agent(0), &all, 0), |wave| is_detailed(bed.agent(0), 0, wave));
+            let found = relative(decode_walks(&chunk.data, &traced.code));
             assert_eq!(found, relative(expected), "{:#x}", dispatch.kernel_object);
             compared += found.iter().map(|wave| wave.2.len()).sum::<usize>();
         }
@@ -165,9 +104,9 @@ on_both_faces! {
         let mut waves = 0;
         for (chunk, dispatch) in traced.chunks.iter().zip(&traced.dispatches) {
             let all = bed.placement.waves(0, dispatch.dispatch);
-            let mut expected = expected(bed, &on_engine(bed.agent(0), &all, 0), selected);
+            let mut expected = walked(bed, &on_engine(bed.agent(0), &all, 0), selected);
             expected.retain(|wave| !wave.2.is_empty());
-            let mut found = decode(&chunk.data, &traced.code);
+            let mut found = decode_walks(&chunk.data, &traced.code);
             found.retain(|wave| !wave.2.is_empty());
             let found = relative(found);
             assert_eq!(found, relative(expected), "{:#x}", dispatch.kernel_object);
@@ -181,7 +120,7 @@ on_both_faces! {
         let traced = trace_sample(bed, &[TraceParameter::occupancy_mode(true)]);
         let mut starts = 0;
         for (chunk, dispatch) in traced.chunks.iter().zip(&traced.dispatches) {
-            assert!(decode(&chunk.data, &traced.code).iter().all(|wave| wave.2.is_empty()));
+            assert!(decode_walks(&chunk.data, &traced.code).iter().all(|wave| wave.2.is_empty()));
             let all = bed.placement.waves(0, dispatch.dispatch);
             let found = wavescope_tests::decode(&chunk.data).starts.len();
             assert_eq!(found, on_engine(bed.agent(0), &all, 0).len(), "{:#x}", dispatch.kernel_object);

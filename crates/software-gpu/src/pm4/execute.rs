@@ -121,8 +121,8 @@ impl Command<'_> {
                 self.copy(op.xccs, &source, &destination, wide)?
             }
             Operation::WaitRegister { register, wait } => {
-                let each = (0..8).map(|xcc| 1 << xcc).filter(|xcc| op.xccs & xcc != 0);
-                return Ok(each.map(|xcc| self.read(xcc, &register)).all(|value| passes(&wait, value)));
+                let mut each = (0..8).map(|xcc| 1 << xcc).filter(|xcc| op.xccs & xcc != 0);
+                return Ok(each.all(|xcc| passes(&wait, self.read(xcc, &register))));
             }
             Operation::WaitMemory(wait) => {
                 let value = self.stores.load(self.memory, wait.address)?;
@@ -281,13 +281,13 @@ impl Command<'_> {
     }
 
     /// What the last XCC of the mask reads.
-    fn read(&self, xccs: u8, register: &Register) -> u32 {
+    fn read(&mut self, xccs: u8, register: &Register) -> u32 {
         let xcc = xccs.checked_ilog2().unwrap_or(0) as usize;
         let index = GrbmGfxIndex::decode(self.config.target.generation(), self.context.gfx_index[xcc]);
         match register.role {
             Role::GfxIndex => self.context.gfx_index[xcc],
             Role::Value(counter, half) => self.counter(xcc, index, &counter, half),
-            Role::Trace(name) => self.traces.read(self.faults, xcc, index, name),
+            Role::Trace(name) => self.traces.read(self.faults, self.cycle(), (xcc, index), name),
             _ => self.registers.read(register.address, xcc, index),
         }
     }

@@ -54,7 +54,12 @@ impl BitWriter {
 
     /// Takes the full dwords as far as they make whole groups of `group`.
     pub fn take(&mut self, group: usize) -> Vec<u32> {
-        let rest = self.dwords.split_off(self.dwords.len() / group * group);
+        self.take_most(group, usize::MAX)
+    }
+
+    /// The same, at most `most` dwords.
+    pub(crate) fn take_most(&mut self, group: usize, most: usize) -> Vec<u32> {
+        let rest = self.dwords.split_off((self.dwords.len() / group * group).min(most));
         std::mem::replace(&mut self.dwords, rest)
     }
 }

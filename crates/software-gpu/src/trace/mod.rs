@@ -9,11 +9,12 @@ mod instructions;
 mod programming;
 mod rdna_stream;
 mod samples;
+mod store;
 mod traces;
 mod unit;
 mod walking;
 
 pub(crate) use event::DispatchRegisters;
 pub(crate) use samples::Plan;
+pub(crate) use store::Output;
 pub(crate) use traces::{Moment, Traces};
-pub(crate) use unit::Output;

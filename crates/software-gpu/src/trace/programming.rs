@@ -7,7 +7,8 @@ use wavescope_pm4::{Generation, RegisterName as Name};
 
 use super::event::Location;
 use super::rdna_stream::RealTime;
-use super::unit::{Buffer, Stream, Unit};
+use super::store::Buffer;
+use super::unit::{Stream, Unit};
 use super::{gfx9_stream, rdna_stream};
 use crate::sqtt::BitWriter;
 use crate::sqtt::rdna::{Header, Layout};
@@ -19,6 +20,8 @@ pub(crate) enum Effect {
     /// The buffer is empty again.
     Clear,
     Start,
+    /// The registers of one of the two buffers hold the next one.
+    Give(usize),
     Stop,
 }
 
@@ -27,18 +30,20 @@ const PAGE: u32 = 12;
 
 pub(crate) fn effect(generation: Generation, unit: &Unit, name: Name, value: u32) -> Effect {
     match generation {
-        Generation::Gfx9 => effect_gfx9(name, value),
+        Generation::Gfx9 => effect_gfx9(unit, name, value),
         Generation::Gfx10 | Generation::Gfx11 | Generation::Gfx12 => effect_rdna(unit, name, value),
     }
 }
 
-fn effect_gfx9(name: Name, value: u32) -> Effect {
+fn effect_gfx9(unit: &Unit, name: Name, value: u32) -> Effect {
     match name {
         // RESET_BUFFER.
         Name::SqThreadTraceCtrl if value >> 31 != 0 => Effect::Clear,
         // MODE 22:21 on; MASK_CS 20:18 lets compute waves in.
         Name::SqThreadTraceMode if value >> 21 & 3 == 1 && value >> 18 & 7 != 0 => Effect::Start,
         Name::SqThreadTraceMode => Effect::Stop,
+        // Written last of the two halves.
+        Name::SqThreadTraceBase2 if unit.is_on() => Effect::Give(0),
         _ => Effect::None,
     }
 }
@@ -50,12 +55,15 @@ fn effect_rdna(unit: &Unit, name: Name, value: u32) -> Effect {
         Name::SqThreadTraceCtrl if value & 3 == 1 && unit.is_on() => Effect::None,
         Name::SqThreadTraceCtrl if value & 3 == 1 => Effect::Start,
         Name::SqThreadTraceCtrl => Effect::Stop,
+        // gfx12; written last of the two halves.
+        Name::SqThreadTraceBuf0BaseHi if unit.is_on() => Effect::Give(0),
+        Name::SqThreadTraceBuf1BaseHi if unit.is_on() => Effect::Give(1),
         _ => Effect::None,
     }
 }
 
-/// Where a unit writes.
-pub(crate) fn buffer(generation: Generation, unit: &Unit) -> Buffer {
+/// Where a unit writes: its first or second buffer. Only gfx12 has registers for a second.
+pub(crate) fn buffer(generation: Generation, unit: &Unit, which: usize) -> Buffer {
     let register = |name| u64::from(unit.register(name));
     let (page, pages) = match generation {
         Generation::Gfx9 => {
@@ -67,15 +75,24 @@ pub(crate) fn buffer(generation: Generation, unit: &Unit) -> Buffer {
             (register(Name::SqThreadTraceBuf0Base) | (size & 0xF) << 32, size >> 8 & 0x3F_FFFF)
         }
         Generation::Gfx12 => {
-            let high = register(Name::SqThreadTraceBuf0BaseHi) & 0xF;
-            (
-                register(Name::SqThreadTraceBuf0BaseLo) | high << 32,
-                register(Name::SqThreadTraceBuf0Size) & 0x3F_FFFF,
-            )
+            let [low, high, size] = if which == 0 {
+                [Name::SqThreadTraceBuf0BaseLo, Name::SqThreadTraceBuf0BaseHi, Name::SqThreadTraceBuf0Size]
+            } else {
+                [Name::SqThreadTraceBuf1BaseLo, Name::SqThreadTraceBuf1BaseHi, Name::SqThreadTraceBuf1Size]
+            };
+            (register(low) | (register(high) & 0xF) << 32, register(size) & 0x3F_FFFF)
         }
     };
-    let size = pages << PAGE;
-    Buffer { address: page << PAGE, size, limit: size }
+    Buffer { address: page << PAGE, size: pages << PAGE, ..Buffer::default() }
+}
+
+/// Whether two buffers take turns: WRAP of gfx9's MODE, DOUBLE_BUFFER of gfx12's CTRL.
+pub(crate) fn takes_turns(generation: Generation, unit: &Unit) -> bool {
+    match generation {
+        Generation::Gfx9 => unit.register(Name::SqThreadTraceMode) >> 31 != 0,
+        Generation::Gfx10 | Generation::Gfx11 => false,
+        Generation::Gfx12 => unit.register(Name::SqThreadTraceCtrl) >> 5 & 1 != 0,
+    }
 }
 
 /// Opens the unit's stream at `cycle`.
@@ -121,9 +138,11 @@ fn header(layout: Layout, unit: &Unit) -> Header {
         Layout::Gfx11 => (3, GFX11_CHIP),
         Layout::Gfx12 | Layout::Gfx1250 => (4, GFX12_CHIP),
     };
-    // Bit 59: s_barrier_wait is not traced.
-    let no_waits = layout == Layout::Gfx12 && unit.register(Name::SqThreadTraceTokenMask) >> 14 & 1 != 0;
-    let chip = chip | u64::from(no_waits) << (59 - 20);
+    // Bit 59: s_barrier_wait is not traced. Bit 43: two buffers take turns.
+    let gfx12 = layout == Layout::Gfx12;
+    let no_waits = gfx12 && unit.register(Name::SqThreadTraceTokenMask) >> 14 & 1 != 0;
+    let double = gfx12 && takes_turns(Generation::Gfx12, unit);
+    let chip = chip | u64::from(no_waits) << (59 - 20) | u64::from(double) << (43 - 20);
     // SIMD_SEL 1:0, WGP_SEL 7:4, SA_SEL 9.
     let mask = unit.register(Name::SqThreadTraceMask);
     Header { version, simd: (mask & 3) as u8, wgp: (mask >> 4 & 7) as u8, sa: (mask >> 9 & 1) as u8, chip }
@@ -161,20 +180,27 @@ pub(crate) fn sampled_units(generation: Generation, unit: &Unit) -> Option<u32> 
 
 /// What software reads.
 pub(crate) fn read(generation: Generation, unit: &Unit, name: Name) -> u32 {
+    let store = unit.store();
+    let [first, second] = store.full();
     match (generation, name) {
-        (Generation::Gfx9, Name::SqThreadTraceWptr) => (unit.pieces() & 0x3FFF_FFFF) as u32,
+        (Generation::Gfx9, Name::SqThreadTraceWptr) => (store.pieces() & 0x3FFF_FFFF) as u32,
         (Generation::Gfx9, Name::SqThreadTraceStatus) => {
-            flag(unit.unmapped, 28) | flag(unit.is_on(), 30) | flag(unit.is_full(), 31)
+            flag(store.is_unmapped(), 28) | flag(unit.is_on(), 30) | flag(first || second, 31)
         }
         // Public headers do not say what it counts; here, what was lost.
         (Generation::Gfx9, Name::SqThreadTraceCntr) => unit.dropped(),
         (Generation::Gfx11, Name::SqThreadTraceWptr) => {
             // An address, unlike on its neighbours.
-            let next = buffer(generation, unit).address + unit.pieces() * 32;
+            let next = buffer(generation, unit, 0).address + store.pieces() * 32;
             (next >> 5 & 0x1FFF_FFFF) as u32
         }
-        (_, Name::SqThreadTraceWptr) => (unit.pieces() & 0x1FFF_FFFF) as u32,
-        (_, Name::SqThreadTraceStatus) => flag(unit.unmapped, 24) | flag(unit.is_on(), 25),
+        (_, Name::SqThreadTraceWptr) => {
+            // BUFFER_ID 31.
+            (store.pieces() & 0x1FFF_FFFF) as u32 | flag(store.present() == 1, 31)
+        }
+        (_, Name::SqThreadTraceStatus) => flag(store.is_unmapped(), 24) | flag(unit.is_on(), 25),
+        // BUF0_FULL 0, BUF1_FULL 1, PACKET_LOST_BUF_NO_LOCKDOWN 4.
+        (_, Name::SqThreadTraceStatus2) => flag(first, 0) | flag(second, 1) | flag(store.is_starved(), 4),
         (_, Name::SqThreadTraceDroppedCntr) => unit.dropped(),
         _ => unit.register(name),
     }

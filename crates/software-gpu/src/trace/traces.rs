@@ -8,7 +8,8 @@ use super::event::{DispatchRegisters, Event, Location, dispatch_events};
 use super::instructions::Cursor;
 use super::programming::{self, Effect};
 use super::samples::Plan;
-use super::unit::{Output, Unit};
+use super::store::{Buffer, Output};
+use super::unit::Unit;
 use crate::counters::Monitor;
 use crate::fault::FaultState;
 use crate::memory::Memory;
@@ -112,8 +113,10 @@ impl Traces {
             units.for_each(|unit| unit.push(cycle, event));
         }
         waves.iter().for_each(|wave| self.wave(wave, walks.get(wave.walk as usize), 0, chip));
-        let outputs = self.units.iter_mut().filter_map(|unit| unit.advance(cycle));
-        self.outputs.extend(outputs);
+        for unit in &mut self.units {
+            unit.advance(cycle);
+            self.outputs.extend(unit.take_outputs());
+        }
     }
 
     /// Reports a wave's start, instructions and end as far as they come after `cycle`.
@@ -147,25 +150,41 @@ impl Traces {
                 Effect::None => {}
                 Effect::Clear => self.units[index].clear(),
                 Effect::Start => self.start(now, index),
+                Effect::Give(which) => self.give(now, index, which),
                 Effect::Stop => self.stop(now, index),
             }
         }
     }
 
+    /// One of a unit's buffers, as the registers have it.
+    fn buffer(&self, now: &Moment<'_>, index: usize, which: usize) -> Buffer {
+        let buffer = programming::buffer(self.generation, &self.units[index], which);
+        let limit = now.faults.trace_bytes().map_or(buffer.size, |limit| buffer.size.min(limit));
+        let mapped = now.memory.is_valid(buffer.address, buffer.size, Access::Write);
+        Buffer { limit, mapped, ..buffer }
+    }
+
+    fn give(&mut self, now: &Moment<'_>, index: usize, which: usize) {
+        let buffer = self.buffer(now, index, which);
+        // gfx9 has registers for one only.
+        let which = (self.generation != Generation::Gfx9).then_some(which);
+        self.units[index].give(which, buffer, now.cycle);
+        self.outputs.extend(self.units[index].take_outputs());
+    }
+
     fn start(&mut self, now: &Moment<'_>, index: usize) {
-        let unit = &mut self.units[index];
-        if unit.is_on() {
+        if self.units[index].is_on() {
             return;
         }
+        let buffer = self.buffer(now, index, 0);
+        let unit = &mut self.units[index];
         // gfx9 resets the buffer by a bit of its own, gfx12 by its pointer; the others begin at its start each time.
         if matches!(self.generation, Generation::Gfx10 | Generation::Gfx11) {
             unit.clear();
         }
-        let mut buffer = programming::buffer(self.generation, unit);
-        buffer.limit = now.faults.trace_bytes().map_or(buffer.size, |limit| buffer.size.min(limit));
-        unit.unmapped = buffer.size > 0 && !now.memory.is_valid(buffer.address, buffer.size, Access::Write);
         let (generation, cycles_per_tick) = (self.generation, self.cycles_per_tick);
-        unit.start(buffer, now.faults.trace_loss(), |unit, out| {
+        let double = programming::takes_turns(generation, unit);
+        unit.start(buffer, double, now.faults.trace_loss(), |unit, out| {
             programming::stream(generation, unit, now.cycle, cycles_per_tick, out)
         });
         if let Some(units) = programming::sampled_units(self.generation, unit) {
@@ -184,7 +203,8 @@ impl Traces {
     fn stop(&mut self, now: &Moment<'_>, index: usize) {
         let unit = &mut self.units[index];
         if unit.is_on() {
-            self.outputs.extend(unit.stop(now.cycle));
+            unit.stop(now.cycle);
+            self.outputs.extend(unit.take_outputs());
             self.on -= 1;
         }
     }
@@ -193,18 +213,19 @@ impl Traces {
         usize::from(xcc) * self.engines + usize::from(se)
     }
 
-    /// Software reads a trace register of one engine.
+    /// Software reads a trace register of one engine at `cycle`.
     pub(crate) fn read(
-        &self,
+        &mut self,
         faults: &FaultState,
-        xcc: usize,
-        index: GrbmGfxIndex,
+        cycle: u64,
+        (xcc, index): (usize, GrbmGfxIndex),
         name: RegisterName,
     ) -> u32 {
         let se = usize::from(index.se.unwrap_or(0));
-        let Some(unit) = self.units.get(xcc * self.engines + se).filter(|_| se < self.engines) else {
-            return 0;
-        };
+        let unit = xcc * self.engines + se;
+        let Some(unit) = self.units.get_mut(unit).filter(|_| se < self.engines) else { return 0 };
+        unit.look(cycle);
+        self.outputs.extend(unit.take_outputs());
         let value = programming::read(self.generation, unit, name);
         match name {
             RegisterName::SqThreadTraceStatus => faults.status(xcc, se, value),

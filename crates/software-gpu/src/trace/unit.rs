@@ -5,22 +5,13 @@ use wavescope_pm4::RegisterName;
 use super::event::Event;
 use super::instructions::Cursor;
 use super::samples::{Plan, Samples};
+use super::store::{Buffer, Output, Store};
 use super::walking::Walking;
 use super::{gfx9_stream, rdna_stream};
 use crate::fault::TraceLoss;
 use crate::place::Wave;
 use crate::sqtt::BitWriter;
 use crate::walk::Timed;
-
-/// The hardware writes whole pieces of this many bytes, and counts them in WPTR.
-const PIECE: u64 = 32;
-
-/// Bytes on their way to memory.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) address: u64,
-    pub(crate) dwords: Vec<u32>,
-}
 
 /// The generations' encoders.
 #[derive(Clone, Debug)]
@@ -51,16 +42,6 @@ impl Stream {
             Self::Rdna(stream) => stream.end(out),
         }
     }
-}
-
-/// Where the trace goes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Buffer {
-    pub(crate) address: u64,
-    /// Bytes.
-    pub(crate) size: u64,
-    /// What the fault plan leaves of it.
-    pub(crate) limit: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,21 +76,15 @@ impl Gap {
 pub(crate) struct Unit {
     registers: [u32; RegisterName::ALL.len()],
     stream: Option<Stream>,
-    buffer: Buffer,
+    store: Store,
     /// Events in the future, or not yet encoded, in order of time if sorted.
     waiting: Vec<Waiting>,
     sorted: bool,
     /// Waves of the target whose instructions are not all events yet.
     walking: Walking,
     samples: Option<Samples>,
-    encoded: BitWriter,
-    /// Bytes handed out, and of these the ones in the buffer.
-    written: u64,
-    full: bool,
     dropped: u32,
     gap: Gap,
-    /// The buffer is not mapped.
-    pub(crate) unmapped: bool,
 }
 
 impl Unit {
@@ -117,17 +92,13 @@ impl Unit {
         Self {
             registers: [0; RegisterName::ALL.len()],
             stream: None,
-            buffer: Buffer::default(),
+            store: Store::default(),
             waiting: Vec::new(),
             sorted: true,
             walking: Walking::default(),
             samples: None,
-            encoded: BitWriter::default(),
-            written: 0,
-            full: false,
             dropped: 0,
             gap: Gap::default(),
-            unmapped: false,
         }
     }
 
@@ -143,38 +114,42 @@ impl Unit {
         self.stream.is_some()
     }
 
-    pub(crate) const fn is_full(&self) -> bool {
-        self.full
-    }
-
     pub(crate) const fn dropped(&self) -> u32 {
         self.dropped
     }
 
-    /// Pieces of 32 bytes in the buffer.
-    pub(crate) const fn pieces(&self) -> u64 {
-        self.written / PIECE
+    /// What has been written where.
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Forgets what was traced: an empty buffer, nothing lost.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.walking.clear();
-        self.encoded = BitWriter::default();
-        (self.written, self.full, self.dropped, self.unmapped) = (0, false, 0, false);
+        self.store.clear();
+        self.dropped = 0;
     }
 
-    /// Starts tracing into `buffer` with the stream that `begin` opens.
+    /// Starts tracing into `buffer`, or into two in turn (`double`), with the stream that `begin` opens.
     pub(crate) fn start(
         &mut self,
         buffer: Buffer,
+        double: bool,
         loss: Option<TraceLoss>,
         begin: impl FnOnce(&Self, &mut BitWriter) -> Stream,
     ) {
-        (self.buffer, self.gap) = (buffer, Gap { loss, ..Gap::default() });
-        let mut out = std::mem::take(&mut self.encoded);
+        self.store.begin(buffer, double);
+        self.gap = Gap { loss, ..Gap::default() };
+        let mut out = std::mem::take(self.store.bits());
         self.stream = Some(begin(self, &mut out));
-        self.encoded = out;
+        *self.store.bits() = out;
+    }
+
+    /// Software gives a buffer at `cycle`: this one of the two, or whichever is not being written.
+    pub(crate) fn give(&mut self, index: Option<usize>, buffer: Buffer, cycle: u64) {
+        self.encode(cycle);
+        self.store.give(index, buffer);
     }
 
     /// Takes an event, also one of the future.
@@ -204,14 +179,22 @@ impl Unit {
         }
     }
 
-    /// Encodes everything up to `cycle`; hands out what is much.
-    pub(crate) fn advance(&mut self, cycle: u64) -> Option<Output> {
+    /// Encodes everything up to `cycle`.
+    pub(crate) fn advance(&mut self, cycle: u64) {
         self.encode(cycle);
-        (self.encoded.bits() > Self::KEPT_BITS).then(|| self.flush())?
     }
 
-    /// Encoded bits that are kept back for the next piece of memory.
-    const KEPT_BITS: u64 = 1 << 20;
+    /// The same, and brings it to memory, so that registers show the present.
+    pub(crate) fn look(&mut self, cycle: u64) {
+        if self.stream.is_some() {
+            self.encode(cycle);
+            self.store.hand_out();
+        }
+    }
+
+    pub(crate) fn take_outputs(&mut self) -> Vec<Output> {
+        self.store.take_outputs()
+    }
 
     /// Encodes what happens up to `cycle`. Within a cycle, what was reported comes before what waves execute.
     fn encode(&mut self, cycle: u64) {
@@ -245,10 +228,9 @@ impl Unit {
     /// Encodes an event, if there is room for it.
     fn write(&mut self, cycle: u64, event: &Event) {
         let Some(stream) = &mut self.stream else { return };
-        let room = self.buffer.limit.saturating_sub(self.written) * 8;
-        if self.full || self.encoded.bits() >= room {
-            self.full = true;
+        if !self.store.has_room() {
             self.dropped = self.dropped.saturating_add(1);
+            self.gap.untold = true;
             return;
         }
         if self.gap.takes_next() {
@@ -256,37 +238,24 @@ impl Unit {
             return;
         }
         if std::mem::take(&mut self.gap.untold) {
-            stream.lost(cycle, &mut self.encoded);
+            stream.lost(cycle, self.store.bits());
         }
-        stream.event(cycle, event, &mut self.encoded);
+        stream.event(cycle, event, self.store.bits());
+        self.store.settle();
     }
 
     /// Ends tracing at `cycle`; what would have come later is not traced.
-    pub(crate) fn stop(&mut self, cycle: u64) -> Option<Output> {
+    pub(crate) fn stop(&mut self, cycle: u64) {
         if let Some(samples) = self.samples.take() {
             samples.finish(cycle, |cycle, event| self.waiting.push(Waiting { cycle, event }));
             self.sorted = false;
         }
         self.encode(cycle);
         if let Some(stream) = self.stream.take() {
-            stream.end(&mut self.encoded);
+            stream.end(self.store.bits());
         }
         self.waiting.clear();
         self.walking.clear();
-        self.encoded.pad(PIECE);
-        self.flush()
-    }
-
-    /// Hands out the whole pieces, cut where the buffer ends.
-    fn flush(&mut self) -> Option<Output> {
-        let mut dwords = self.encoded.take(PIECE as usize / 4);
-        let room = self.buffer.limit.saturating_sub(self.written) / PIECE * PIECE;
-        if dwords.len() as u64 * 4 > room {
-            self.full = true;
-            dwords.truncate((room / 4) as usize);
-        }
-        let address = self.buffer.address + self.written;
-        self.written += dwords.len() as u64 * 4;
-        (!dwords.is_empty() && !self.unmapped).then_some(Output { address, dwords })
+        self.store.finish();
     }
 }
