@@ -24,18 +24,27 @@ pub(crate) enum Command {
     /// Loads kernels onto a GPU in software, dispatches them on two queues, counts SQ_WAVES, GRBM_COUNT and
     /// GRBM_GUI_ACTIVE for each, traces some with SQTT, decodes the traces, and prints both. No GPU and no
     /// ROCm installation is needed.
+    ///
+    /// With `--out` the folder holds counters.csv (a row a dispatch, a column a counter), results.json (what `--json`
+    /// prints), the code objects, placement.jsonl (where the software GPU put each wave), and for each traced dispatch
+    /// its bytes (.sqtt) and its records (.jsonl, as `wavescope decode` prints them).
     #[command(after_help = "Example:\n  wavescope demo --contexts 2 --out /tmp/demo")]
     Demo(DemoArgs),
     /// Decode captured thread-trace data (SQTT) to records, offline
     ///
     /// Each FILE is one chunk, normally all data of one shader engine, and is decoded with fresh state. Records
-    /// come in the order of the files, a `chunk` record before those of each file.
+    /// come in the order of the files, a `chunk` record before those of each file and a `status` record behind them.
+    /// Records of a damaged file are printed up to the damage. The objects of `--format jsonl` stay as
+    /// FORMATS.md lists them; `--format text` is for people and may change.
     #[command(
         after_help = "Examples:\n  wavescope decode --gfx gfx942 --sqtt se0.att\n  wavescope decode --gfx gfx1100 \
                       --sqtt se0.sqtt se1.sqtt --code-object kernel.co@0x7f3c00000000 --format text"
     )]
     Decode(DecodeArgs),
     /// Print the tokens of a thread trace with offsets, fields and times
+    ///
+    /// A line a token, its columns apart by tabs: bit offset, kind, length in bits, time, the bits in hexadecimal, the
+    /// fields by name. With `--json` an object a token: file, bit_offset, kind, bits, time, raw, fields.
     #[command(after_help = "Example:\n  wavescope tokens se0.sqtt | head")]
     Tokens(TokensArgs),
     /// Print a PM4 command buffer with register and field names

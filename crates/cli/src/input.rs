@@ -39,6 +39,17 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
+/// The error with its causes in one line; control characters, of a file's name perhaps, are escaped.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    // Files are named where they are read and written: what has no name is standard output.
+    let prefix = if error.is::<std::io::Error>() { "cannot write to standard output: " } else { "" };
+    let mut line = prefix.to_owned();
+    for c in format!("{error:#}").chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
+}
+
 /// Reads a file the user named.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ mod input;
 mod output;
 mod progress;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -22,7 +23,8 @@ fn main() -> ExitCode {
         // The reader of a pipe went away (`wavescope decode ... | head`): nothing is wrong with the data.
         Err(error) if input::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("wavescope: {error:#}");
+            // Whoever closed standard error wants no explanation.
+            let _ = writeln!(std::io::stderr(), "wavescope: {}", input::one_line(&error));
             if input::is_bad_input(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }

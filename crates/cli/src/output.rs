@@ -1,6 +1,8 @@
 //! Tables for people and JSON for machines.
 
+use std::cell::Cell;
 use std::io::{self, Write};
+use std::rc::Rc;
 
 use serde::Serialize;
 
@@ -13,6 +15,37 @@ pub(crate) fn write_json(value: &impl Serialize) -> anyhow::Result<()> {
     serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(())
+}
+
+/// A writer that says when it failed, to whoever makes what it writes: further work would be in vain.
+#[derive(Debug)]
+pub(crate) struct Watched<W> {
+    out: W,
+    failed: Rc<Cell<bool>>,
+}
+
+impl<W> Watched<W> {
+    /// The writer, and its sign.
+    pub(crate) fn new(out: W) -> (Self, Rc<Cell<bool>>) {
+        let failed = Rc::<Cell<bool>>::default();
+        (Self { out, failed: Rc::clone(&failed) }, failed)
+    }
+
+    fn watch<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|error| self.failed.set(error.kind() != io::ErrorKind::Interrupted))
+    }
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.watch(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.watch(flushed)
+    }
 }
 
 /// Columns as wide as their widest cell; cells that are numbers are right-aligned.
@@ -64,6 +97,14 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failed_write_is_seen_by_who_makes_the_lines() {
+        let (mut out, failed) = Watched::new(Vec::new());
+        assert!(out.write_all(b"1234").is_ok() && !failed.get());
+        let (mut full, failed) = Watched::new(std::fs::File::create("/dev/full").unwrap());
+        assert!(full.write_all(b"5").is_err() && failed.get());
+    }
 
     #[test]
     fn numbers_align_right_and_words_left() {

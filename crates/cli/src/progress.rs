@@ -1,5 +1,6 @@
 //! Progress on work that takes over a second: a bar on a terminal, silence elsewhere.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,26 +12,47 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    shows: bool,
     started: std::time::Instant,
 }
 
 impl Progress {
     /// Starts counting; nothing is drawn yet.
     pub(crate) fn new(total: u64, what: &'static str) -> Self {
+        Self::with_style(total, what, "{msg} {bar:30} {pos}/{len} {eta}")
+    }
+
+    /// The same over bytes, beside lines on standard output: no bar stands between those on one terminal.
+    pub(crate) fn of_bytes(total: u64, what: &'static str) -> Self {
+        let progress = Self::with_style(total, what, "{msg} {bar:30} {bytes}/{total_bytes} {eta}");
+        progress.shown_if(!std::io::stdout().is_terminal())
+    }
+
+    fn with_style(total: u64, what: &'static str, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden()).with_message(what);
-        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {eta}") {
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self { bar, started: std::time::Instant::now() }
+        Self { bar, shows: true, started: std::time::Instant::now() }
+    }
+
+    fn shown_if(mut self, shows: bool) -> Self {
+        self.shows = shows;
+        self
     }
 
     /// One step is done.
     pub(crate) fn step(&self) {
-        if self.bar.is_hidden() && self.started.elapsed() > PATIENCE {
+        self.advance(1);
+    }
+
+    /// So many steps are done.
+    pub(crate) fn advance(&self, steps: u64) {
+        if self.shows && self.bar.is_hidden() && self.started.elapsed() > PATIENCE {
             // indicatif itself stays silent when stderr is not a terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.inc(1);
+        self.bar.inc(steps);
     }
 }
 

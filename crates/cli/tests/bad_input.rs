@@ -123,6 +123,35 @@ fn command_buffer_with_a_cut_packet_is_printed_up_to_it_and_its_offset_named() {
 }
 
 #[test]
+fn folder_or_empty_file_is_refused_by_every_command_that_reads_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty");
+    fs::write(&empty, []).unwrap();
+    let (folder, empty) = (folder.path().to_str().unwrap(), empty.to_str().unwrap());
+    for (name, word) in [(folder, "directory"), (empty, "")] {
+        let object = format!("{name}@0x1000");
+        refused(&wavescope(["decode", "--gfx", "gfx942", "--sqtt", name]), &[name, word]);
+        refused(
+            &wavescope(["decode", "--gfx", "gfx942", "--sqtt", empty, "--code-object", &object]),
+            &[name, word],
+        );
+        refused(&wavescope(["tokens", name]), &[name, word]);
+        refused(&wavescope(["pm4", "--gfx", "gfx942", name]), &[name, word]);
+    }
+    refused(&wavescope(["list", "agents", "--topology", empty]), &[empty]);
+}
+
+#[test]
+fn machine_without_the_driver_is_told_so() {
+    refused(&wavescope(["list", "agents", "--topology", "/nowhere"]), &["/nowhere", "amdgpu", "--topology"]);
+}
+
+#[test]
+fn line_about_a_file_stays_one_line_and_reaches_no_terminal_control() {
+    refused(&wavescope(["tokens", "a\nb\u{1b}[2J"]), &[r"a\nb\u{1b}[2J"]);
+}
+
+#[test]
 fn wrong_arguments_are_explained_by_the_parser_with_the_same_exit_code() {
     let outcome = wavescope(["demo", "--contexts", "0"]);
     assert_eq!(outcome.code, Some(2));

@@ -253,3 +253,20 @@ fn hottest_instructions_lie_in_the_traced_kernel_on_every_target() {
         assert!(places > 0, "{gpu}: nothing ran on the unit in detail");
     }
 }
+
+/// A trace of several megabytes is decoded in pieces: a short one, over and over.
+#[test]
+fn every_wave_of_a_long_trace_is_decoded() {
+    let demo = Demo::run("gfx942", "1");
+    let trace = &demo.list("traces")[0];
+    let short = fs::read(demo.path(&format!("dispatch{}_se0.sqtt", trace["dispatch"]))).unwrap();
+    // The first 8 bytes are the header in front of the data.
+    let (header, data) = short.split_at(8);
+    let times = (5 << 20) / data.len() + 1;
+    let path = demo.path("long.sqtt");
+    fs::write(&path, [header, &data.repeat(times)].concat()).unwrap();
+    let outcome = wavescope(["decode", "--gfx", "gfx942", "--sqtt", path.to_str().unwrap()]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let waves = outcome.stdout.lines().filter(|line| line.starts_with(r#"{"rec":"wave""#)).count();
+    assert_eq!(waves as u64, times as u64 * number(&trace["detailed_waves"]));
+}

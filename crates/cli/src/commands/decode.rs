@@ -2,6 +2,7 @@
 
 mod text;
 
+use std::cell::Cell;
 use std::io::{BufWriter, Write};
 
 use wavescope_att_decode::jsonl::JsonLines;
@@ -11,17 +12,22 @@ use wavescope_isa::Target;
 use crate::args::{DecodeArgs, Format};
 use crate::capture::Capture;
 use crate::input::{bad_input, blame_input, read_file};
+use crate::output::Watched;
 use crate::progress::Progress;
 use text::TextLines;
+
+/// A tenth of a second's work or less.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Decodes each file as one chunk with fresh state, in the order given.
 pub(crate) fn run(args: &DecodeArgs) -> anyhow::Result<()> {
     let target: Target = args.gfx.parse().map_err(blame_input)?;
     let code = code_objects(&args.code_object, target)?;
-    let out = BufWriter::new(std::io::stdout().lock());
+    let (out, failed) = Watched::new(std::io::stdout().lock());
+    let out = BufWriter::new(out);
     match args.format {
-        Format::Jsonl => decode(args, target, &code, JsonLines::new(out)),
-        Format::Text => decode(args, target, &code, TextLines::new(out)),
+        Format::Jsonl => decode(args, target, &code, JsonLines::new(out), &failed),
+        Format::Text => decode(args, target, &code, TextLines::new(out), &failed),
     }
 }
 
@@ -53,20 +59,23 @@ fn decode(
     target: Target,
     code: &CodeObjects,
     mut lines: impl Lines,
+    failed: &Cell<bool>,
 ) -> anyhow::Result<()> {
     // All files are read before the first line is printed: a wrong name is no half of an answer.
     let captures = args.sqtt.iter().map(|path| Capture::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(mismatch) = captures.iter().find_map(|capture| capture.mismatch(target)) {
         return Err(bad_input(mismatch));
     }
-    let progress = Progress::new(captures.len() as u64, "decoding");
+    let bytes = captures.iter().map(|capture| capture.bytes.len() as u64).sum();
+    let progress = Progress::of_bytes(bytes, "decoding");
     let mut faults = Vec::new();
     for capture in &captures {
         lines.chunk(&capture.name, capture.shader_engine, capture.bytes.len());
-        let result = Decoder::new(code.clone(), Options::default()).decode(&capture.bytes, &mut lines);
+        let mut decoder = Decoder::new(code.clone(), Options::default());
+        let mut pieces = capture.bytes.chunks(PIECE_BYTES).take_while(|_| !failed.get());
+        let result = decode_pieces(&mut decoder, &mut pieces, &mut lines, &progress);
         lines.status(result);
         faults.extend(capture.fault(result));
-        progress.step();
     }
     lines.finish()?;
     match &faults[..] {
@@ -76,6 +85,21 @@ fn decode(
             Err(bad_input(format!("{first} (and {} more files with faults)", others.len())))
         }
     }
+}
+
+/// Decodes a chunk with fresh state, in pieces that keep the progress moving.
+fn decode_pieces(
+    decoder: &mut Decoder<CodeObjects>,
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+    lines: &mut impl RecordSink,
+    progress: &Progress,
+) -> Result<(), wavescope_att_decode::Error> {
+    let mut stream = decoder.stream();
+    for piece in pieces {
+        stream.push(piece, lines)?;
+        progress.advance(piece.len() as u64);
+    }
+    stream.finish(lines)
 }
 
 /// Parses every `FILE@LOAD_ADDRESS`. Files that do not say their chip are for the one of the trace.

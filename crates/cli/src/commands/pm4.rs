@@ -18,6 +18,9 @@ struct Buffer {
 /// Prints every command buffer of the file.
 pub(crate) fn run(args: &Pm4Args) -> anyhow::Result<()> {
     let bytes = read_file(&args.file)?;
+    if bytes.is_empty() {
+        return Err(bad_input(format!("{}: the file is empty", args.file.display())));
+    }
     let recorded = bytes.trim_ascii_start().first() == Some(&b'{');
     let (gfx, buffers) =
         if recorded { recorded_case(&args.file, &bytes)? } else { (None, vec![plain(&args.file, &bytes)?]) };
@@ -40,7 +43,8 @@ pub(crate) fn run(args: &Pm4Args) -> anyhow::Result<()> {
     out.flush()?;
     match fault {
         None => Ok(()),
-        Some(error) => Err(bad_input(format!("{}: dword {}: {error}", args.file.display(), error.offset()))),
+        // It names the dword.
+        Some(error) => Err(bad_input(format!("{}: {error}", args.file.display()))),
     }
 }
 

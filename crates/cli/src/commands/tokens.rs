@@ -1,6 +1,7 @@
 //! `wavescope tokens`: the stream before any interpretation.
 
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
 
 use serde::Serialize;
 use wavescope_att_decode::dump;
@@ -15,15 +16,17 @@ pub(crate) fn run(args: &TokensArgs) -> anyhow::Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut faults = Vec::new();
     for capture in &captures {
-        let mut text = String::new();
-        let result = dump::write(&capture.bytes, &mut text);
-        faults.extend(capture.fault(result));
-        if args.json {
-            write_json(&mut out, &capture.name, &text)?;
-        } else {
+        if !args.json {
             writeln!(out, "# {}", capture.name)?;
-            out.write_all(text.as_bytes())?;
         }
+        let mut written = Ok(());
+        let result = dump::each_line(&capture.bytes, |line| {
+            written =
+                if args.json { json_line(&mut out, &capture.name, line) } else { writeln!(out, "{line}") };
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        written?;
+        faults.extend(capture.fault(result));
     }
     out.flush()?;
     faults.into_iter().next().map_or(Ok(()), |first| Err(bad_input(first)))
@@ -67,9 +70,9 @@ fn field(text: &str) -> Option<(String, serde_json::Value)> {
     Some((name.to_owned(), number.into()))
 }
 
-fn write_json(out: &mut impl Write, file: &str, dump: &str) -> anyhow::Result<()> {
-    for row in dump.lines().filter_map(|line| Row::parse(file, line)) {
-        serde_json::to_writer(&mut *out, &row).map_err(std::io::Error::from)?;
+fn json_line(out: &mut impl Write, file: &str, line: &str) -> io::Result<()> {
+    if let Some(row) = Row::parse(file, line) {
+        serde_json::to_writer(&mut *out, &row)?;
         writeln!(out)?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use wavescope_core::{Agent, Topology};
 
-use crate::input::blame_input;
+use crate::input::{bad_input, blame_input};
 use crate::output::{Table, write_json};
 
 #[derive(Serialize)]
@@ -52,7 +52,10 @@ impl<'a> From<&'a Agent> for Row<'a> {
 
 /// Prints one row an agent.
 pub(crate) fn run(folder: &Path, json: bool) -> anyhow::Result<()> {
-    let topology = Topology::read(folder).map_err(blame_input)?;
+    let topology = Topology::read(folder).map_err(|error| match folder.exists() {
+        true => blame_input(error),
+        false => bad_input(format!("{error}; is the amdgpu driver loaded? --topology names another folder")),
+    })?;
     let rows: Vec<Row<'_>> = topology.agents().iter().map(Row::from).collect();
     if json {
         return write_json(&rows);
