@@ -9,7 +9,7 @@ use crate::files::{find, folders, named, read_text};
 use crate::kernel::{Kernel, parse_lines};
 
 /// One golden set.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Set {
     /// Its folder.
     pub folder: PathBuf,

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its fixtures has failed")]
 
 mod cases;
+mod field_reports;
 mod fuzz;
 mod golden;
 mod properties;

@@ -7,7 +7,7 @@ use wavescope_att_decode::jsonl::JsonLines;
 use wavescope_att_decode::{Decoder, LossKind, Options, Pc, Record, RecordKind, RecordSet, Recovery, Tokens};
 use wavescope_sqtt_fixtures::{Chunk, Kernel, Set};
 
-use crate::support::{lookup, sets_with};
+use crate::support::{healthy, lookup, sets_with};
 
 /// Chunks and programs of the sets in the repository, which every checkout has.
 fn corpus() -> Vec<(Chunk, Vec<Kernel>)> {
@@ -130,20 +130,6 @@ proptest! {
         });
         prop_assert_eq!(tokens, folded);
     }
-}
-
-/// Sets that no fault was put into.
-fn healthy() -> Vec<Set> {
-    let is_healthy = |set: &Set| {
-        let (family, name) = set.name.split_once('/').unwrap();
-        let first_faulty = if family.starts_with("gfx9_") { 4 } else { 5 };
-        match name.split_once('_') {
-            Some(("synth", number)) => number.parse::<u32>().unwrap() < first_faulty,
-            Some(("soup", _)) => false,
-            _ => true,
-        }
-    };
-    sets_with("golden.jsonl").into_iter().filter(is_healthy).collect()
 }
 
 /// Captured sets: synthetic ones let waves of other units start and end at random.

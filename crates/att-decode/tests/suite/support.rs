@@ -18,6 +18,20 @@ pub(crate) fn sets_with(file: &str) -> Vec<Set> {
     sets
 }
 
+/// Sets that no fault was put into.
+pub(crate) fn healthy() -> Vec<Set> {
+    let is_healthy = |set: &Set| {
+        let (family, name) = set.name.split_once('/').unwrap();
+        let first_faulty = if family.starts_with("gfx9_") { 4 } else { 5 };
+        match name.split_once('_') {
+            Some(("synth", number)) => number.parse::<u32>().unwrap() < first_faulty,
+            Some(("soup", _)) => false,
+            _ => true,
+        }
+    };
+    sets_with("golden.jsonl").into_iter().filter(is_healthy).collect()
+}
+
 /// Looks instructions up the way the goldens were made.
 pub(crate) fn lookup(kernels: &[Kernel], pc: Pc, gfxip: u32) -> Option<ProgramLine> {
     let (size, text) = find_line(kernels, pc.address, pc.code_object_id)?;
