@@ -7,8 +7,15 @@ mod entries;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod packets;
+#[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+#[path = "../system_calls/strace.rs"]
+mod strace;
+#[cfg(test)]
 mod stress;
+#[cfg(test)]
+mod system_calls;

@@ -10,6 +10,7 @@ use wavescope_counting::PoolSize;
 use wavescope_hsa_intercept::Technique;
 use wavescope_workload::{Batch, Launch, Queue};
 
+use crate::packets::Shared;
 use crate::rig::*;
 
 const AGENTS: usize = 4;
@@ -24,25 +25,16 @@ fn dispatches() -> u64 {
     wanted.and_then(|number| number.parse().ok()).unwrap_or(8_000)
 }
 
-/// The rig, lent to threads: they only use its thread-safe parts.
-#[derive(Clone, Copy)]
-struct Shared<'a>(&'a Rig);
-
-// SAFETY: application, queues and interception are thread-safe; nobody uses the table.
-unsafe impl Send for Shared<'_> {}
-
-impl Shared<'_> {
-    fn batch(&self, agent: usize, waves: u32) -> Batch {
-        let mut batch = Batch::new();
-        for _ in 0..BATCH {
-            batch.launch(Launch::new(self.0.kernel(agent, "empty"), [64 * waves, 1, 1], [64, 1, 1]));
-        }
-        batch
+fn batch_of(rig: &Rig, agent: usize, waves: u32) -> Batch {
+    let mut batch = Batch::new();
+    for _ in 0..BATCH {
+        batch.launch(Launch::new(rig.kernel(agent, "empty"), [64 * waves, 1, 1], [64, 1, 1]));
     }
+    batch
+}
 
-    fn queue(&self, agent: usize) -> Queue {
-        self.0.application.queue(self.0.gpu(agent), 256).unwrap()
-    }
+fn queue_of(rig: &Rig, agent: usize) -> Queue {
+    rig.application.queue(rig.gpu(agent), 256).unwrap()
 }
 
 /// A few producers' work: batches to the queues of all agents in turn, every tenth to a queue that only lives for it.
@@ -50,9 +42,9 @@ fn produce(rig: Shared<'_>, queues: &[Vec<Queue>], producer: usize, submitted: &
     let mut round = producer;
     while submitted.fetch_add(BATCH, Ordering::Relaxed) < dispatches() {
         let agent = round % AGENTS;
-        let batch = rig.batch(agent, 1 + (round % 5) as u32);
+        let batch = batch_of(rig.get(), agent, 1 + (round % 5) as u32);
         if round.is_multiple_of(10) {
-            rig.queue(agent).submit(&batch).unwrap().wait(WATCHDOG).unwrap();
+            queue_of(rig.get(), agent).submit(&batch).unwrap().wait(WATCHDOG).unwrap();
         } else {
             queues[agent][round / AGENTS % QUEUES].submit(&batch).unwrap().wait(WATCHDOG).unwrap();
         }
@@ -68,9 +60,8 @@ fn stress(rig: &Rig) {
         let config = config.filter(|_| dispatch.id.0 % 7 != 0);
         wavescope_counting::Choice { config, user_data: dispatch.id.0 }
     });
-    let shared = Shared(rig);
     let queues: Vec<Vec<_>> =
-        (0..AGENTS).map(|agent| (0..QUEUES).map(|_| shared.queue(agent)).collect()).collect();
+        (0..AGENTS).map(|agent| (0..QUEUES).map(|_| queue_of(rig, agent)).collect()).collect();
     let (submitted, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut windows = 0;
     let mut seen = HashSet::new();

@@ -1,0 +1,73 @@
+//! Rings written by hand, as applications do that do not go through a library.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use hsa_sys::CoreApiTable;
+use wavescope_core::{AqlPacket, Fence, PacketHeader, PacketType};
+use wavescope_workload::Queue;
+
+use crate::rig::Rig;
+
+pub(crate) fn core(rig: &Rig) -> &CoreApiTable {
+    // SAFETY: the runtime's table lives as long as the rig.
+    let table = unsafe { &*rig.table };
+    // SAFETY: likewise.
+    unsafe { &*table.core_ }
+}
+
+/// A dispatch packet of the kernel that a launch would name, for tests that write rings themselves.
+pub(crate) fn packet(rig: &Rig, waves: u32, completion: u64) -> AqlPacket {
+    let mut packet = AqlPacket([0; 16]);
+    packet.set_header(PacketHeader::new(PacketType::KERNEL_DISPATCH, false, Fence::System, Fence::System));
+    packet.0[0] |= 1 << 16;
+    packet.0[1] = 64 | 1 << 16;
+    packet.0[2] = 1;
+    (packet.0[3], packet.0[4], packet.0[5]) = (64 * waves, 1, 1);
+    let object = rig.kernel(0, "empty").object;
+    (packet.0[8], packet.0[9]) = (object as u32, (object >> 32) as u32);
+    packet.set_completion_signal(completion);
+    packet
+}
+
+/// Writes a slot as an application does: the body, then the header with release order.
+pub(crate) fn write(queue: &Queue, index: u64, packet: &AqlPacket) {
+    // SAFETY: the queue lives; its base address is a ring of `capacity` packets.
+    let base = unsafe { (*queue.raw()).base_address }.cast::<AqlPacket>();
+    let slot = base.wrapping_add((index % u64::from(queue.capacity())) as usize);
+    let mut invalid = *packet;
+    invalid.set_header(PacketHeader::new(PacketType::INVALID, false, Fence::None, Fence::None));
+    // SAFETY: the slot was reserved by the caller.
+    unsafe { slot.write(invalid) };
+    // SAFETY: aligned, in the ring, and everybody accesses the header atomically.
+    let header = unsafe { AtomicU16::from_ptr(slot.cast()) };
+    header.store(packet.header().0, Ordering::Release);
+}
+
+pub(crate) fn ring(rig: &Rig, queue: &Queue, index: u64) {
+    let store = core(rig).hsa_signal_store_screlease_fn.unwrap();
+    // SAFETY: the queue lives, and so does its doorbell.
+    let doorbell = unsafe { (*queue.raw()).doorbell_signal };
+    // SAFETY: likewise.
+    unsafe { store(doorbell, index.cast_signed()) };
+}
+
+pub(crate) fn reserve(rig: &Rig, queue: &Queue, count: u64) -> u64 {
+    let add = core(rig).hsa_queue_add_write_index_scacq_screl_fn.unwrap();
+    // SAFETY: the queue lives.
+    unsafe { add(queue.raw(), count) }
+}
+
+/// The rig, lent to threads: they only use its thread-safe parts.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a>(pub(crate) &'a Rig);
+
+// SAFETY: application, queues and interception are thread-safe; the table is only read.
+unsafe impl Send for Shared<'_> {}
+// SAFETY: likewise.
+unsafe impl Sync for Shared<'_> {}
+
+impl<'a> Shared<'a> {
+    pub(crate) fn get(self) -> &'a Rig {
+        self.0
+    }
+}
