@@ -1,20 +1,11 @@
 //! A client of interception for tests, and packets.
 
-#![expect(dead_code, reason = "each test program uses its part")]
-
 use std::sync::{Arc, Mutex};
 
 use wavescope_core::{
     AgentId, Answer, AqlPacket, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Fence, Grant,
     LossReason, Outcome, PacketHeader, PacketType, ProgramSink, Service, Subscription, Token,
 };
-
-pub(crate) const AGENT: AgentId = AgentId(0);
-pub(crate) const OTHER_AGENT: AgentId = AgentId(1);
-
-pub(crate) fn u64_at(packet: &AqlPacket, dword: usize) -> u64 {
-    u64::from(packet.0[dword]) | u64::from(packet.0[dword + 1]) << 32
-}
 
 /// A kernel dispatch packet: no barrier bit, agent acquire, system release.
 pub(crate) fn kernel(object: u64, signal: u64) -> AqlPacket {

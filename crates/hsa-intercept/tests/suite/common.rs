@@ -9,6 +9,13 @@ use wavescope_hsa_intercept::{Device, Engine, Error, QueueHandle, Signal, Signal
 
 pub(crate) use crate::service::*;
 
+pub(crate) const AGENT: AgentId = AgentId(0);
+pub(crate) const OTHER_AGENT: AgentId = AgentId(1);
+
+pub(crate) fn u64_at(packet: &AqlPacket, dword: usize) -> u64 {
+    u64::from(packet.0[dword]) | u64::from(packet.0[dword + 1]) << 32
+}
+
 #[derive(Default)]
 struct Signals {
     values: HashMap<u64, i64>,

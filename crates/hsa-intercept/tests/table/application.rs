@@ -108,9 +108,10 @@ pub(crate) fn doorbell(queue: *mut hsa_queue_t) -> u64 {
 
 /// Writes a slot as applications do: the body, then the header with release order.
 pub(crate) fn write(queue: *mut hsa_queue_t, index: u64, packet: &AqlPacket) {
-    // SAFETY: the queue lives.
-    let (base, size) = unsafe { ((*queue).base_address.cast::<AqlPacket>(), (*queue).size) };
-    let slot = base.wrapping_add((index % u64::from(size)) as usize);
+    // SAFETY: the queue lives, and nobody changes these fields.
+    let header = unsafe { &*queue };
+    let base = header.base_address.cast::<AqlPacket>();
+    let slot = base.wrapping_add((index % u64::from(header.size)) as usize);
     let mut invalid = *packet;
     invalid.set_header(PacketHeader::new(PacketType::INVALID, false, Fence::None, Fence::None));
     // SAFETY: a reserved slot.

@@ -106,6 +106,10 @@ fn a_child_that_installs_again_measures() {
         let interceptor = runtime.install(technique);
         let service = FakeService::new(|_| Plan::Count);
         interceptor.subscribe(service.subscription(&[], true)).unwrap();
+        // The parent's thread learns its number.
+        let queue = runtime.queue(64);
+        runtime.submit(queue, &[kernel(1, 0)]);
+        runtime.run_until(|| service.retired() == 1);
         let status = forked(|| {
             runtime.table = new_table();
             let options = Options { technique: Some(technique), ..Options::default() };

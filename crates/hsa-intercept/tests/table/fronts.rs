@@ -21,8 +21,9 @@ use crate::service::*;
 const LIMIT: Duration = Duration::from_secs(10);
 
 fn word(queue: *mut hsa_queue_t, offset: usize) -> &'static AtomicU64 {
+    let word = queue.cast::<u8>().wrapping_add(offset).cast();
     // SAFETY: both indices lie in the front's block, which the scripted runtime never frees.
-    unsafe { AtomicU64::from_ptr(queue.cast::<u8>().add(offset).cast()) }
+    unsafe { AtomicU64::from_ptr(word) }
 }
 
 // Trap 1: HIP reads the aperture fields behind the handle, and kernels get its address.
@@ -35,7 +36,9 @@ fn a_front_is_a_whole_queue_structure_that_leads_to_the_hardware_queue() {
     let behind = object(queue);
     assert!(!std::ptr::eq(behind.pointer(), queue), "the application does not hold the hardware queue");
     // SAFETY: the front's block, as long as the runtime's.
-    let (front, hardware) = unsafe { (&*queue.cast::<Block>(), &*behind.pointer().cast::<Block>()) };
+    let front = unsafe { &*queue.cast::<Block>() };
+    // SAFETY: the runtime's own.
+    let hardware = unsafe { &*behind.pointer().cast::<Block>() };
     let mut expected = hardware.queue;
     expected.hsa_queue = front.queue.hsa_queue;
     assert_eq!(front.queue, expected, "all but the ring, its size and the doorbell is the runtime's");
@@ -106,8 +109,8 @@ fn a_full_hardware_ring_never_keeps_the_ringing_thread() {
     let queue = runtime.queue(64);
     let app = runtime.signal(1);
     // 63 kernels become more than the 256 packets behind; the first waits.
-    let mut batch = vec![app_barrier64(app)];
-    batch.extend((1..64).map(|n| kernel(n, 0)));
+    let (mut batch, done) = (vec![app_barrier64(app)], runtime.signal(63));
+    batch.extend((1..64).map(|n| kernel(n, done)));
     let started = Instant::now();
     runtime.submit(queue, &batch);
     assert!(started.elapsed() < Duration::from_secs(5));
@@ -140,9 +143,10 @@ fn a_full_ring_does_not_keep_another_from_going_on() {
     let tracer = FakeService::new(|_| Plan::Count);
     interceptor.subscribe(tracer.subscription(&[], false)).unwrap();
     let (first, second) = (runtime.queue(64), runtime.queue(64));
-    let (of_first, of_second) = (runtime.signal(1), runtime.signal(1));
+    let (of_first, of_second, done) = (runtime.signal(1), runtime.signal(1), runtime.signal(1000));
+    // Five packets for each kernel, so that a ring of 256 does not take them.
     let mut batch = vec![app_barrier64(of_first)];
-    batch.extend((1..64).map(|n| kernel(n, 0)));
+    batch.extend((1..64).map(|n| kernel(n, done)));
     runtime.submit(first, &batch);
     batch[0] = app_barrier64(of_second);
     batch[63] = kernel(63, of_first);
@@ -162,11 +166,14 @@ fn a_queue_is_destroyed_behind_what_did_not_fit_its_ring() {
     let interceptor = runtime.install(Technique::Doorbell);
     let service = FakeService::new(|_| Plan::Count);
     interceptor.subscribe(service.subscription(&[], true)).unwrap();
-    let queue = runtime.queue(64);
-    runtime.submit(queue, &(0..64).map(|n| kernel(n, 0)).collect::<Vec<_>>());
+    let (queue, done) = (runtime.queue(64), runtime.signal(64));
+    // Five packets for each kernel, so that a ring of 256 does not take them.
+    runtime.submit(queue, &(0..64).map(|n| kernel(n, done)).collect::<Vec<_>>());
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // Mostly the destruction is under way by then. Correct code does not depend on it.
+            std::thread::park_timeout(Duration::from_millis(50));
             while !over.load(Ordering::Acquire) {
                 runtime::run();
                 std::thread::yield_now();

@@ -8,16 +8,15 @@ use wavescope_core::{AgentId, Interception, InterceptionError};
 use wavescope_hsa_intercept::{Error, Interceptor, Options, Technique};
 
 use crate::application::*;
-use crate::runtime::{Runtime, new_table, object, queues, state};
+use crate::runtime::{Runtime, new_table, object, parts, queues, state};
 use crate::service::*;
 
 /// Every slot of both parts.
 fn slots(table: *mut HsaApiTable) -> Vec<usize> {
-    // SAFETY: a table of the scripted runtime.
-    let (core, amd) = unsafe { ((*table).core_, (*table).amd_ext_) };
+    let (core, amd) = parts(table);
     let words = |part: *const usize, size: usize| (2..size / 8).map(move |index| part.wrapping_add(index));
-    let core = words(core.cast(), size_of::<CoreApiTable>());
-    let amd = words(amd.cast(), size_of::<AmdExtTable>());
+    let core = words((&raw const *core).cast(), size_of::<CoreApiTable>());
+    let amd = words((&raw const *amd).cast(), size_of::<AmdExtTable>());
     // SAFETY: slots behind the version, all within the parts.
     core.chain(amd).map(|slot| unsafe { slot.read() }).collect()
 }
@@ -32,13 +31,12 @@ fn a_table_of_an_unknown_version_is_left_untouched() {
     let _runtime = Runtime::start();
     for part in 0..3 {
         let table = new_table();
-        // SAFETY: a table of the scripted runtime.
-        unsafe {
-            match part {
-                0 => (*table).version.major_id = 4,
-                1 => (*(*table).core_).version.major_id = 3,
-                _ => (*(*table).amd_ext_).version.major_id = 1,
-            }
+        let (core, amd) = parts(table);
+        match part {
+            // SAFETY: a table of the scripted runtime.
+            0 => unsafe { &mut *table }.version.major_id = 4,
+            1 => core.version.major_id = 3,
+            _ => amd.version.major_id = 1,
         }
         let before = slots(table);
         let error = try_install(table, Technique::Doorbell).unwrap_err();
@@ -52,8 +50,7 @@ fn a_table_of_an_unknown_version_is_left_untouched() {
 fn slots_behind_the_tables_end_are_neither_read_nor_written() {
     let runtime = Runtime::start();
     let end = std::mem::offset_of!(CoreApiTable, hsa_signal_silent_store_relaxed_fn);
-    // SAFETY: a table of the scripted runtime.
-    let core = unsafe { &mut *(*runtime.table).core_ };
+    let (core, _) = parts(runtime.table);
     core.version.minor_id = end as u32;
     let silent = core.hsa_signal_silent_store_relaxed_fn.map(|entry| entry as usize);
     let interceptor = runtime.install(Technique::Doorbell);
@@ -65,10 +62,7 @@ fn slots_behind_the_tables_end_are_neither_read_nor_written() {
     interceptor.shut_down().unwrap();
 
     let table = new_table();
-    // SAFETY: a table of the scripted runtime.
-    unsafe {
-        (*(*table).core_).version.minor_id = std::mem::offset_of!(CoreApiTable, hsa_queue_destroy_fn) as u32
-    };
+    parts(table).0.version.minor_id = std::mem::offset_of!(CoreApiTable, hsa_queue_destroy_fn) as u32;
     let before = slots(table);
     let error = try_install(table, Technique::Doorbell).unwrap_err();
     assert!(matches!(error, Error::MissingEntry { .. }), "{error}");
@@ -78,8 +72,7 @@ fn slots_behind_the_tables_end_are_neither_read_nor_written() {
 #[test]
 fn a_runtime_without_intercept_queues_is_refused_only_for_the_technique_that_needs_them() {
     let runtime = Runtime::start();
-    // SAFETY: a table of the scripted runtime.
-    unsafe { (*(*runtime.table).amd_ext_).hsa_amd_queue_intercept_create_fn = None };
+    parts(runtime.table).1.hsa_amd_queue_intercept_create_fn = None;
     let before = slots(runtime.table);
     let error = try_install(runtime.table, Technique::Runtime).unwrap_err();
     assert!(error.to_string().contains("hsa_amd_queue_intercept_create"), "{error}");
@@ -123,8 +116,7 @@ fn a_slot_that_another_tool_took_stays_its_own() {
     let runtime = Runtime::start();
     let originals = slots(runtime.table);
     let interceptor = runtime.install(Technique::Doorbell);
-    // SAFETY: a table of the scripted runtime.
-    unsafe { (*(*runtime.table).core_).hsa_queue_inactivate_fn = Some(tools_inactivate) };
+    parts(runtime.table).0.hsa_queue_inactivate_fn = Some(tools_inactivate);
     interceptor.shut_down().unwrap();
     let now = slots(runtime.table);
     let kept: Vec<_> =
@@ -147,8 +139,7 @@ fn coming_back_under_another_tool_does_not_call_in_circles() {
     let runtime = Runtime::start();
     let first = runtime.install(Technique::Doorbell);
     *UNDER.lock().unwrap() = *runtime.core();
-    // SAFETY: a table of the scripted runtime.
-    unsafe { (*(*runtime.table).core_).hsa_queue_destroy_fn = Some(tools_destroy) };
+    parts(runtime.table).0.hsa_queue_destroy_fn = Some(tools_destroy);
     first.shut_down().unwrap();
     drop(first);
     let second = runtime.install(Technique::Doorbell);
@@ -173,11 +164,8 @@ fn a_second_runtime_gets_an_interceptor_of_its_own() {
             let first = runtime.install(technique);
             let fresh = new_table();
             if same_place {
-                // SAFETY: both are tables of the scripted runtime.
-                unsafe {
-                    *(*runtime.table).core_ = *(*fresh).core_;
-                    *(*runtime.table).amd_ext_ = *(*fresh).amd_ext_;
-                }
+                let ((core, amd), (new_core, new_amd)) = (parts(runtime.table), parts(fresh));
+                (*core, *amd) = (*new_core, *new_amd);
             } else {
                 runtime.table = fresh;
             }

@@ -88,17 +88,11 @@ impl Runtime {
     }
 
     pub(crate) fn core(&self) -> &CoreApiTable {
-        // SAFETY: a table of `new_table`, which lives for good.
-        let table = unsafe { &*self.table };
-        // SAFETY: likewise.
-        unsafe { &*table.core_ }
+        parts(self.table).0
     }
 
     pub(crate) fn amd(&self) -> &AmdExtTable {
-        // SAFETY: as in `core`.
-        let table = unsafe { &*self.table };
-        // SAFETY: likewise.
-        unsafe { &*table.amd_ext_ }
+        parts(self.table).1
     }
 }
 
@@ -115,6 +109,16 @@ pub(crate) fn new_table() -> *mut HsaApiTable {
     table.core_ = Box::leak(Box::new(core));
     table.amd_ext_ = Box::leak(Box::new(amd));
     Box::leak(Box::new(table))
+}
+
+/// The parts of a table.
+pub(crate) fn parts(table: *mut HsaApiTable) -> (&'static mut CoreApiTable, &'static mut AmdExtTable) {
+    // SAFETY: tables of `new_table` live for good, and tests take turns.
+    let table = unsafe { &mut *table };
+    // SAFETY: likewise.
+    let core = unsafe { &mut *table.core_ };
+    // SAFETY: likewise.
+    (core, unsafe { &mut *table.amd_ext_ })
 }
 
 /// Runs every queue until it waits or is empty.
@@ -253,7 +257,9 @@ pub(crate) fn new_queue(
 /// The runtime's object behind a queue, by the pointer behind the structure, as the runtime finds it.
 pub(crate) fn object(queue: *const hsa_queue_t) -> &'static Queue {
     // SAFETY: the runtime does not check either: whoever passes a queue passes the whole block.
-    let queue = unsafe { &*(*queue.cast::<Block>()).behind };
+    let behind = unsafe { &*queue.cast::<Block>() }.behind;
+    // SAFETY: likewise.
+    let queue = unsafe { &*behind };
     if !queue.alive.load(Ordering::Relaxed) {
         state().misuses.fetch_add(1, Ordering::Relaxed);
     }
@@ -286,8 +292,9 @@ impl Queue {
     }
 
     pub(crate) fn index(&self, offset: usize) -> &AtomicU64 {
+        let word = self.block.cast::<u8>().wrapping_add(offset).cast();
         // SAFETY: both indices lie in the block, aligned, and everybody accesses them atomically.
-        unsafe { AtomicU64::from_ptr(self.block.cast::<u8>().add(offset).cast()) }
+        unsafe { AtomicU64::from_ptr(word) }
     }
 
     pub(crate) fn size(&self) -> u32 {
