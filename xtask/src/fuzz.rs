@@ -57,7 +57,7 @@ pub(crate) fn run_all(seconds: u32) -> Result<Done> {
         command
             .arg("--")
             .arg(format!("-max_total_time={seconds}"))
-            .args(["-timeout=10", "-rss_limit_mb=2048"]);
+            .args(["-timeout=30", "-rss_limit_mb=2048"]);
         execute(&mut command)?;
     }
     Ok(Done::Passed)
