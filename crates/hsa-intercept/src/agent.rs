@@ -99,6 +99,11 @@ impl AgentState {
         place(&mut self.serialization.lock().machine)
     }
 
+    /// Whether a queue waits for the agent: it goes on only when somebody sees what retires.
+    pub(crate) fn somebody_waits(&self) -> bool {
+        self.serialization.lock().machine.somebody_waits()
+    }
+
     /// Overruns a run that others have been waiting for longer than `patience`. Returns when to look again, if anybody
     /// waits.
     pub(crate) fn watch(&self, patience: Duration) -> Option<Duration> {

@@ -18,6 +18,7 @@ use crate::engine::QueueHandle;
 use crate::front::registry::{Ending, Registry};
 use crate::front::{Block, Front, HardwareQueue, SILENT, SharedFront, Worker, entries};
 use crate::hsa_device::HsaDevice;
+use crate::reaper::LastLook;
 use crate::runtime_queue::{Creation, RuntimeQueue};
 use crate::runtime_thread::Recognition;
 use crate::technique::Technique;
@@ -247,7 +248,7 @@ fn discard(hardware: &HardwareQueue) {
 }
 
 fn wait_empty(queue: &QueueHandle, deadline: Deadline) {
-    if !queue.wait_empty_until(deadline) {
+    if !queue.wait_empty_until(deadline, &LastLook::default()) {
         tracing::error!(queue = %queue.id(), "destroyed with instrumented dispatches in flight");
     }
 }

@@ -4,10 +4,15 @@
 //! cost does not grow with what is in flight, and one interrupt serves a whole batch. It runs no client code, copies
 //! nothing and never blocks on a mailbox: every token owns its message places. It starts with the first subscription.
 //!
+//! While dispatches retire all the time the thread does not go back to the bell at once: the runtime's blocked wait spins for
+//! 200 microseconds before it sleeps, and an interrupt for each batch wakes it. It pauses instead and looks again, unless a
+//! queue waits for what it sees.
+//!
 //! The bell falls by 1 when a packet behind the end of a run or a batch completes, and when somebody has news (a queue to
 //! watch, a queue that failed or is gone, the end), after they were put where the reaper looks. The reaper reads
 //! the bell *before* it looks, so what comes while it looks wakes it again.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,6 +39,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// How long a run may keep ready ones waiting, unless something else is set.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Between two looks while dispatches retire all the time and nobody waits for what the looks find.
+const PAUSE: Duration = Duration::from_micros(75);
+
 /// Between two looks while something is out that nothing announces.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
 
@@ -54,6 +62,9 @@ pub(crate) struct Reaper {
     thread: Mutex<Option<JoinHandle<()>>>,
     looks: Mutex<Looks>,
     looked: Condvar,
+    /// Somebody has news, for a thread that pauses.
+    news: Mutex<bool>,
+    came: Condvar,
 }
 
 /// Rounds that the thread began and finished.
@@ -63,6 +74,17 @@ struct Looks {
     finished: u64,
     /// The thread left its loop.
     over: bool,
+}
+
+/// A look at all counters when a limit has passed. One is enough for everything that is waited for together.
+#[derive(Debug, Default)]
+pub(crate) struct LastLook(Cell<bool>);
+
+impl LastLook {
+    /// Has `reaper` look, the first time. Whether there was a look.
+    pub(crate) fn take(&self, reaper: &Reaper) -> bool {
+        self.0.replace(true) || reaper.look_again()
+    }
 }
 
 #[derive(Default)]
@@ -84,6 +106,8 @@ pub(crate) struct Rounds {
     heard: i64,
     limit: Duration,
     tick: Duration,
+    /// The last look found something, and nobody waits for what the next finds.
+    in_flow: bool,
     queues: Vec<Arc<Queue>>,
     landing: Landing,
 }
@@ -98,6 +122,8 @@ impl Reaper {
             thread: Mutex::new(None),
             looks: Mutex::new(Looks::default()),
             looked: Condvar::new(),
+            news: Mutex::new(false),
+            came: Condvar::new(),
         }
     }
 
@@ -129,6 +155,7 @@ impl Reaper {
             heard: COUNTER_START,
             limit: LONGEST_WAIT,
             tick: SHORTEST_TICK,
+            in_flow: false,
             queues: Vec::new(),
             landing: Landing::default(),
         })
@@ -165,6 +192,8 @@ impl Reaper {
 
     /// Makes the reaper look at every queue once. Returns whether it will.
     pub(crate) fn wake(&self) -> bool {
+        *self.news.lock() = true;
+        self.came.notify_all();
         let inbox = self.inbox.lock();
         if let Some(bell) = inbox.bell {
             self.expect_rings(1);
@@ -183,7 +212,7 @@ impl Reaper {
 
     /// Has every queue looked at once more, from now on: a packet that rings may be lost. `false` if the thread does not
     /// come to it.
-    pub(crate) fn look_again(&self) -> bool {
+    fn look_again(&self) -> bool {
         let begun = self.looks.lock().begun;
         if InsideHook::is_current() || !self.wake() {
             return false;
@@ -245,11 +274,15 @@ impl Reaper {
 
     /// One wait and one look at every queue. Returns whether there will be another.
     fn round(&self, rounds: &mut Rounds) -> bool {
-        self.device.wait_below(rounds.bell, rounds.heard, rounds.limit);
+        if rounds.in_flow && !cfg!(loom) {
+            self.pause(rounds.limit.min(PAUSE));
+        } else {
+            self.device.wait_below(rounds.bell, rounds.heard, rounds.limit);
+        }
         self.looks.lock().begun += 1;
         rounds.heard = self.device.load(rounds.bell);
         let stop = self.read_inbox(&mut rounds.queues);
-        let mut unannounced = false;
+        let (mut unannounced, landed) = (false, rounds.landing.count);
         for queue in &rounds.queues {
             // Asked first: a queue that is destroyed meanwhile is looked at once more.
             let destroyed = queue.is_destroyed();
@@ -260,11 +293,23 @@ impl Reaper {
         }
         let limit = self.end_late_marks().min(self.overrun_late(&rounds.queues));
         rounds.limit = limit.min(self.next_tick(&mut rounds.tick, unannounced));
+        rounds.in_flow =
+            rounds.landing.count != landed && !rounds.queues.iter().any(|queue| queue.agent.somebody_waits());
         let mut looks = self.looks.lock();
         looks.finished = looks.begun;
         drop(looks);
         self.looked.notify_all();
         !stop
+    }
+
+    /// Waits until somebody has news, for `time` at most.
+    fn pause(&self, time: Duration) {
+        let deadline = Deadline::after(time);
+        let mut news = self.news.lock();
+        while !*news && !deadline.is_over() {
+            news = self.came.wait_timeout(news, deadline.left()).0;
+        }
+        *news = false;
     }
 
     /// When to look next without a reason.

@@ -195,6 +195,11 @@ impl Serializer {
         self.other_is_ready(*holder).then_some(run.id)
     }
 
+    /// Whether a queue has come to a gate, or will, that is not open yet.
+    pub(crate) fn somebody_waits(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.waiting.is_empty())
+    }
+
     /// Gives the agent to the next run though the granted one is not over.
     pub(crate) fn overrun(&mut self) -> Option<Release> {
         let (lane, mut run) = self.granted.take()?;

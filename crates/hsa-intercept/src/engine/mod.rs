@@ -30,7 +30,7 @@ use crate::fault::{self, Fault};
 use crate::kernel_trace::Tracing;
 use crate::process::Origin;
 use crate::queue::Queue;
-use crate::reaper::Reaper;
+use crate::reaper::{LastLook, Reaper};
 use crate::serializer::{RunId, Serializer};
 use crate::snapshot::Swapped;
 use crate::subscribers::{Snapshot, Subscriber};
@@ -108,13 +108,14 @@ impl QueueHandle {
 
     /// Waits until nothing that was instrumented on the queue is in flight; `false` if `timeout` passed before.
     pub fn wait_empty(&self, timeout: Duration) -> bool {
-        self.wait_empty_until(Deadline::after(timeout))
+        self.wait_empty_until(Deadline::after(timeout), &LastLook::default())
     }
 
-    pub(crate) fn wait_empty_until(&self, deadline: Deadline) -> bool {
+    pub(crate) fn wait_empty_until(&self, deadline: Deadline, last_look: &LastLook) -> bool {
         // Inside a hook the wait could be for the very batch that this thread has yet to hand over.
         let deadline = if InsideHook::is_current() { Deadline::after(Duration::ZERO) } else { deadline };
         self.queue.wait_empty(deadline)
+            || (last_look.take(&self.queue.reaper) && self.queue.flight.lock().is_empty())
     }
 
     /// The runtime reported an error and stopped the queue: what is in flight on it is lost.
@@ -204,18 +205,18 @@ impl Engine {
         if self.is_inert() {
             return Ok(());
         }
-        let began = std::time::Instant::now();
+        let (began, last_look) = (std::time::Instant::now(), LastLook::default());
         let subscribers = self.registry.lock().shut_down();
         let mut outcome = Ok(());
         for subscriber in &subscribers {
             outcome = outcome.and(known(self.quiesce_until(subscriber, deadline)));
         }
         for subscriber in &subscribers {
-            outcome = outcome.and(self.drain_until(subscriber, deadline));
+            outcome = outcome.and(self.drain_until(subscriber, deadline, &last_look));
             outcome = outcome.and(known(self.unsubscribe_until(subscriber, deadline)));
         }
         for queue in self.agents.iter().flat_map(|agent| agent.queues()) {
-            if !(QueueHandle { queue: Arc::clone(&queue) }).wait_empty_until(deadline) {
+            if !(QueueHandle { queue: Arc::clone(&queue) }).wait_empty_until(deadline, &last_look) {
                 let (agent, queue) = (queue.agent.id, queue.id);
                 outcome = outcome.and(Err(Error::QueueBusy { agent, queue, waited: began.elapsed() }));
             }
@@ -326,7 +327,12 @@ impl Engine {
         Ok(())
     }
 
-    fn drain_until(&self, subscriber: &Subscriber, deadline: Deadline) -> Result<(), Error> {
+    fn drain_until(
+        &self,
+        subscriber: &Subscriber,
+        deadline: Deadline,
+        last_look: &LastLook,
+    ) -> Result<(), Error> {
         let began = std::time::Instant::now();
         // Inside a hook the wait could be for the very batch that this thread has yet to hand over.
         let inside = InsideHook::is_current();
@@ -336,7 +342,7 @@ impl Engine {
             self.reaper.wake();
         }
         let drained = || subscriber.in_flight() == 0;
-        if subscriber.wait_drained(deadline) || (self.reaper.look_again() && drained()) {
+        if subscriber.wait_drained(deadline) || (last_look.take(&self.reaper) && drained()) {
             return Ok(());
         }
         let queues = self.agents.iter().flat_map(|agent| agent.queues());
@@ -390,11 +396,13 @@ impl Interception for Engine {
             return Ok(());
         }
         let subscriber = self.find(id)?;
-        self.drain_until(&subscriber, Deadline::after(timeout)).map_err(|error| match reported(error, id) {
-            InterceptionError::DrainTimedOut { subscription, in_flight, .. } => {
-                InterceptionError::DrainTimedOut { subscription, in_flight, timeout }
+        self.drain_until(&subscriber, Deadline::after(timeout), &LastLook::default()).map_err(|error| {
+            match reported(error, id) {
+                InterceptionError::DrainTimedOut { subscription, in_flight, .. } => {
+                    InterceptionError::DrainTimedOut { subscription, in_flight, timeout }
+                }
+                error => error,
             }
-            error => error,
         })
     }
 

@@ -2,8 +2,9 @@
 //!
 //! A store through the table reaches the front at once and leaves the doorbell's signal alone. A device, or an application
 //! that writes the signal itself, changes its value, and nothing can be waited for that covers many signals (see
-//! [`Device::wait_below`]). So the worker dozes on its control signal and looks at all doorbells now and then: after a
-//! millisecond while devices ring, and at ever longer intervals while none does.
+//! [`Device::wait_below`]). So the worker dozes, and looks at all doorbells now and then: after a millisecond while devices
+//! ring, and at ever longer intervals while none does. Whoever wakes it is a thread of this process, so it needs no signal of
+//! the runtime, whose blocked wait spins for 200 microseconds before it sleeps.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use wavescope_core::sync::{Condvar, Deadline, Mutex};
 use super::registry::Registry;
 use super::{Front, SharedFront};
 use crate::Error;
-use crate::device::{Device, Signal, SignalKind};
+use crate::device::Device;
 use crate::thread_mark;
 
 /// Of its thread.
@@ -35,12 +36,14 @@ pub(crate) struct Worker {
     device: Arc<dyn Device>,
     fronts: &'static Registry,
     state: Mutex<State>,
-    ended: Condvar,
+    /// Notified when there is something to do, and when the thread left its loop.
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    control: Option<Signal>,
+    /// There is something to do.
+    woken: bool,
     stop: bool,
     /// The thread left its loop.
     over: bool,
@@ -49,7 +52,7 @@ struct State {
 
 impl Worker {
     pub(crate) fn new(device: Arc<dyn Device>, fronts: &'static Registry) -> Arc<Self> {
-        Arc::new(Self { device, fronts, state: Mutex::new(State::default()), ended: Condvar::new() })
+        Arc::new(Self { device, fronts, state: Mutex::new(State::default()), changed: Condvar::new() })
     }
 
     /// Whether it goes on with this front.
@@ -69,25 +72,22 @@ impl Worker {
         if state.thread.is_some() {
             return Ok(());
         }
-        let control = self.device.create_signal(1, SignalKind::Interrupt)?;
         let worker = Arc::clone(self);
         let run = move || {
             thread_mark::mark_internal();
-            worker.run(control);
+            worker.run();
             worker.state.lock().over = true;
-            worker.ended.notify_all();
+            worker.changed.notify_all();
         };
-        let spawned = thread::Builder::new().name(NAME.to_owned()).spawn(run);
-        let thread = spawned.inspect_err(|_| self.device.destroy_signal(control)).map_err(Error::NoThread)?;
-        (state.control, state.thread, state.over) = (Some(control), Some(thread), false);
+        let thread = thread::Builder::new().name(NAME.to_owned()).spawn(run).map_err(Error::NoThread)?;
+        (state.thread, state.over) = (Some(thread), false);
         Ok(())
     }
 
     /// Makes the worker look at all fronts.
     pub(crate) fn wake(&self) {
-        if let Some(control) = self.state.lock().control {
-            self.device.store(control, 0);
-        }
+        self.state.lock().woken = true;
+        self.changed.notify_all();
     }
 
     /// Ends the thread if there is no front of it. Returns whether there is none.
@@ -102,16 +102,13 @@ impl Worker {
         self.wake();
         let mut state = self.state.lock();
         while state.thread.is_some() && !state.over {
-            let (next, timed_out) = self.ended.wait_timeout(state, deadline.left());
+            let (next, timed_out) = self.changed.wait_timeout(state, deadline.left());
             state = next;
             if timed_out && !state.over {
                 return Err(Error::ThreadBusy { thread: NAME });
             }
         }
         state.stop = false;
-        if let Some(control) = state.control.take() {
-            self.device.destroy_signal(control);
-        }
         let thread = state.thread.take();
         drop(state);
         // It has left its loop: nothing to wait for, and no panic can come any more.
@@ -119,19 +116,13 @@ impl Worker {
         Ok(true)
     }
 
-    fn run(&self, control: Signal) {
+    fn run(&self) {
         let mut pause = SHORTEST_PAUSE;
         let mut doze = SHORTEST_DOZE;
-        loop {
-            // Before looking, so that news which come while it looks wake it again.
-            self.device.store(control, 1);
-            if self.state.lock().stop {
-                return;
-            }
+        while !self.state.lock().stop {
             match self.look() {
                 Seen::Stalled => {
-                    // A pause between looks, not a synchronisation: never modelled.
-                    std::thread::sleep(pause);
+                    self.rest(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                     continue;
                 }
@@ -139,8 +130,18 @@ impl Worker {
                 Seen::Nothing => doze = (doze * 2).min(LONGEST_DOZE),
             }
             pause = SHORTEST_PAUSE;
-            self.device.wait_below(control, 1, doze);
+            self.rest(doze);
         }
+    }
+
+    /// Waits until somebody wakes the worker, for `time` at most.
+    fn rest(&self, time: Duration) {
+        let deadline = Deadline::after(time);
+        let mut state = self.state.lock();
+        while !state.woken && !deadline.is_over() {
+            state = self.changed.wait_timeout(state, deadline.left()).0;
+        }
+        state.woken = false;
     }
 
     /// Hears every doorbell, goes on where something stalled. All fronts, also if one stays stalled: another may hold what

@@ -18,6 +18,8 @@ pub(crate) struct Landing {
     loose: Vec<Loose>,
     ends: Vec<Arc<Transition>>,
     carriers: Vec<Signal>,
+    /// How much landed so far.
+    pub(crate) count: u64,
 }
 
 impl Queue {
@@ -39,6 +41,7 @@ impl Queue {
                 flight.retire_loose(retired, &mut landing.loose, &mut landing.ends);
             }
         }
+        landing.count += (landing.entries.len() + landing.loose.len()) as u64;
         for entry in landing.entries.drain(..) {
             self.land(entry, &mut landing.carriers);
         }

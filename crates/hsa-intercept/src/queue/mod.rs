@@ -242,14 +242,12 @@ impl Queue {
 
     /// Waits until nothing of ours is in flight; `false` if that was not so at the `deadline`.
     pub(crate) fn wait_empty(&self, deadline: Deadline) -> bool {
-        if self.flight.lock().has_loose() {
-            self.reaper.wake();
-        }
-        self.wait_for_landing(deadline) || (self.reaper.look_again() && self.flight.lock().is_empty())
-    }
-
-    fn wait_for_landing(&self, deadline: Deadline) -> bool {
         let mut flight = self.flight.lock();
+        if flight.has_loose() {
+            drop(flight);
+            self.reaper.wake();
+            flight = self.flight.lock();
+        }
         while !flight.is_empty() {
             let (next, timed_out) = self.emptied.wait_timeout(flight, deadline.left());
             flight = next;

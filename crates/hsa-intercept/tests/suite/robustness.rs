@@ -106,9 +106,14 @@ fn a_hook_that_breaks_gives_its_queue_up_and_the_packets_still_run() {
     device.break_clock(true);
     assert_eq!(b.submit(&[kernel(3, 0)]), [kernel(3, 0)], "as it is");
     device.break_clock(false);
+    let deadline = Instant::now() + LIMIT;
+    while service.lost().is_empty() {
+        assert!(Instant::now() < deadline, "what the broken queue had in flight is not given up");
+        std::thread::yield_now();
+    }
     run_all(&[&a, &b]);
     engine.drain(id, LIMIT).unwrap();
-    assert_eq!(service.lost(), [LossReason::QueueError], "what the broken queue had in flight");
+    assert_eq!(service.lost(), [LossReason::QueueError]);
     assert_eq!(service.dispatched().len(), 2, "the kernel at which it broke was not taken");
     assert_eq!(b.submit(&[kernel(4, 0)]), [kernel(4, 0)], "and from then on");
     a.submit(&[kernel(5, 0)]);
@@ -167,9 +172,9 @@ fn shutdown_waits_once_for_everything_and_says_what_did_not_end() {
     }
     queues.iter().for_each(|queue| drop(queue.submit(&[kernel(1, 0), kernel(2, 0)])));
     let started = Instant::now();
-    let error = engine.shut_down(Duration::from_millis(300)).unwrap_err();
+    let error = engine.shut_down(Duration::from_secs(1)).unwrap_err();
     let waited = started.elapsed();
-    assert!(waited < Duration::from_millis(2500), "{waited:?}");
+    assert!(waited < Duration::from_secs(4), "{waited:?}");
     assert!(matches!(error, Error::NotDrained { in_flight: 8, oldest: Some(_), .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("dispatch 1 on queue 1"), "{text}");
