@@ -170,6 +170,11 @@ fn every_dword_matters_on_gfx942() {
 }
 
 #[test]
+fn every_dword_matters_on_gfx950() {
+    check("gfx950");
+}
+
+#[test]
 fn every_dword_matters_on_gfx1100() {
     check("gfx1100");
 }
