@@ -48,6 +48,21 @@
 //! # }
 //! ```
 
+//! # Field reports
+//!
+//! What users of such tools reported, and the test that holds this crate to it (`services` and the others are its test
+//! programs, `suite` that of `wavescope-tests`).
+//!
+//! | report | here |
+//! |---|---|
+//! | a trace that starts before the runtime is there is dropped, or hangs the GPU (rocm-systems 8007, 8943) | a service is made from an agent of the runtime's table, so none can start before it; all sizes are registered before the first starts: `owner_setup` |
+//! | the traced compute unit is harvested, or gets no wave (rocm-systems 1336) | the trace is whole and has no wave in detail: `on_software_gpu::trace_of_a_harvested_unit_is_whole_and_has_no_wave_in_detail` |
+//! | overlapping contexts (rocm-systems 9934, 11831) | `services::device::contexts_conflict_exactly_where_their_agents_intersect`, `owner_traces::second_context_is_refused_at_once_and_named`, `loom_owner::second_context_is_refused_while_the_first_is_active` |
+//! | a buffer is written while its consumer reads it (rocm-systems 3233, 8144, 10954, 9954) | `loom_owner::stop_retires_and_data_are_copied_before_the_next_begin`, `services::ending::slow_client_gets_every_chunk_whole_and_in_order`, `owner_traces::dispatch_that_ran_before_the_slot_was_copied_is_lost_not_mixed` |
+//! | control bits that should not be set (rocm-systems 9092) | the reviewed table in `wavescope-aql-profile`: `control_words` |
+//! | tracing hangs the GPU (tinygrad 9278) | `on_software_gpu::engine_that_stays_busy_is_an_error_in_time_and_leaves_the_application_alone`, `suite::faults::tracing_on_a_queue_that_hangs_ends_with_a_named_error_and_keeps_the_slot` |
+//! | memory grows with contexts | `services::contexts_of_different_sizes_share_one_queue_and_one_slot` |
+
 mod actor;
 mod device;
 mod error;

@@ -168,6 +168,34 @@ fn second_context_is_refused_on_a_common_agent_and_starts_nowhere() {
     stop(&machine, &second, &[0, 1]);
 }
 
+/// Every pair of sets of two agents, in both orders: refused if and only if they share an agent.
+#[test]
+fn contexts_conflict_exactly_where_their_agents_intersect() {
+    const SETS: [&[usize]; 3] = [&[0], &[1], &[0, 1]];
+    for first_set in SETS {
+        for second_set in SETS {
+            let machine = Machine::new(2, LONG);
+            let (first, _a) = machine.context(1, first_set);
+            let (second, _b) = machine.context(2, second_set);
+            start(&machine, &first, first_set);
+            match first_set.iter().find(|place| second_set.contains(place)) {
+                Some(&shared) => match second.start() {
+                    Err(Error::Conflict(conflict)) => {
+                        assert_eq!(conflict.agent, AgentId(shared as u32), "{first_set:?} {second_set:?}");
+                        assert_eq!((conflict.holder.0, conflict.contender.0), (1, 2));
+                    }
+                    other => unreachable!("{first_set:?} {second_set:?}: {other:?}"),
+                },
+                None => {
+                    start(&machine, &second, second_set);
+                    stop(&machine, &second, second_set);
+                }
+            }
+            stop(&machine, &first, first_set);
+        }
+    }
+}
+
 #[test]
 fn refused_start_keeps_the_claims_of_another_service_of_its_context() {
     let machine = Machine::new(2, LONG);

@@ -1,4 +1,4 @@
-//! How a service ends where the GPU, or its client, does not answer.
+//! How a service fares where the GPU, or its client, is slow or does not answer.
 #![expect(clippy::unwrap_used, reason = "helpers of the tests")]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wavescope_core::{ContextId, Dispatch, LossReason, Overflow, TraceChunk, reco
 
 use crate::stage::{Arena, Call, config};
 use crate::support::{AGENT, MIB};
-use crate::{LONG, Tracing, World, writes};
+use crate::{HEADER, LONG, Tracing, World, writes};
 
 /// For a GPU, or a client, that never answers.
 const HASTY: Limits = Limits { patience: Duration::from_millis(50), traces: 16 };
@@ -72,6 +72,39 @@ fn dispatch_that_outlives_its_dropped_service_frees_the_agent() {
         world.stage.finish(&subscriber, &launched);
         world.stage.wait_for(Call::ReturnGrant(launched.token()));
     }
+}
+
+/// Each dispatch overwrites the slot of the one before as soon as it may; the client takes up to 20 ms for each.
+#[test]
+fn slow_client_gets_every_chunk_whole_and_in_order() {
+    const DISPATCHES: u8 = 24;
+    let world = World::with_traces(DISPATCHES.into());
+    let (sink, chunks) = record_stream(DISPATCHES.into(), Overflow::Block);
+    let callback = move |chunk: TraceChunk| {
+        let idle = Condvar::new();
+        drop(idle.wait_timeout(
+            Mutex::new(()).lock(),
+            Duration::from_millis(u64::from(chunk.data[HEADER]) % 3 * 10),
+        ));
+        sink.send(chunk);
+    };
+    let (arena, config) = (Arc::<Arena>::default(), config(1, 16 * MIB));
+    let decide = Arc::new(|_: &Dispatch| Decision::StartAndStop { user_data: 0 });
+    let setup = world.setup(1, config.clone(), &arena, decide, Delivery::Callback(Box::new(callback)));
+    let tracing = Tracing { service: DispatchTrace::new(setup).unwrap(), chunks, arena, config };
+    tracing.service.start().unwrap();
+    let launches: Vec<_> = (0..DISPATCHES).map(|_| world.stage.launch(AGENT, 1)).collect();
+    for (launched, stamp) in launches.iter().zip(0..) {
+        world.run(&tracing, launched, &[writes(0, stamp, 3)]);
+        world.stage.wait_for(Call::ReturnGrant(launched.token()));
+    }
+    tracing.service.stop(LONG).unwrap();
+    for (launched, stamp) in launches.iter().zip(0..) {
+        let chunk = tracing.chunks.try_recv().unwrap();
+        assert_eq!((chunk.dispatch, &chunk.data[HEADER..]), (Some(launched.id), &[stamp; 96][..]));
+        assert!(!chunk.flags.lost);
+    }
+    assert_eq!(tracing.service.summary().delivered, u64::from(DISPATCHES));
 }
 
 /// A service whose client does not read; `dispatches` of two engines have retired, and their first chunk fills the
