@@ -62,8 +62,9 @@ impl Cursor {
         if work.unit == Unit::Skip {
             return;
         }
-        // Waiting is no stall: the wave does not ask for a unit.
-        if issue > ready && work.unit != Unit::Immediate {
+        // Waiting is no stall: the wave does not ask for a unit. Neither does its end, where no token tells of it.
+        let asks = work.unit != Unit::Immediate && (work.unit != Unit::End || work.code != 0);
+        if issue > ready && asks {
             self.events.push((ready + self.delay, Event::Ready { location }));
         }
         let taken = step.flow != Flow::Next;

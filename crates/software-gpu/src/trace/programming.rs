@@ -129,12 +129,13 @@ fn real_time_interval(layout: Layout, unit: &Unit) -> Option<u64> {
 }
 
 /// The header token of gfx10 and later. Its upper bits are those of captures (gfx1100, gfx1201), without the trace
-/// settings that gfx12 repeats there; gfx10's are gfx11's.
+/// settings that gfx12 repeats there; gfx10's are gfx11's. Of gfx10's two versions the second is taken for gfx10.3: with
+/// the first, decoders scale LDS and scalar registers of dispatches as for gfx9.
 fn header(layout: Layout, unit: &Unit) -> Header {
     const GFX11_CHIP: u64 = 0x6890_0000 >> 20;
     const GFX12_CHIP: u64 = 0x8_6870_0000 >> 20;
     let (version, chip) = match layout {
-        Layout::Gfx10 => (1, GFX11_CHIP),
+        Layout::Gfx10 => (2, GFX11_CHIP),
         Layout::Gfx11 => (3, GFX11_CHIP),
         Layout::Gfx12 | Layout::Gfx1250 => (4, GFX12_CHIP),
     };

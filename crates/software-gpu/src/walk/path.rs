@@ -118,9 +118,17 @@ pub struct Path {
 
 impl Path {
     /// (PC, category) of everything that a trace shows. Where the end of program has no token of its own (gfx10 and
-    /// later), it shows as what follows the last instruction, so a wave that does nothing else shows nothing.
+    /// later), it shows as what follows the last instruction, so a wave that does nothing else shows nothing; and a
+    /// barrier of gfx10 and gfx11 shows as one by the wave's next token, so before the end it is any immediate.
     pub fn traced(&self) -> impl Iterator<Item = (u64, Category)> {
         let steps = self.steps.iter().skip_while(|step| step.work.unit == Unit::End && step.work.code == 0);
-        steps.flat_map(|step| step.categories().map(|category| (step.pc, category)))
+        let tokens = |step: &Step| !matches!(step.work.unit, Unit::Skip | Unit::End);
+        let last = self.steps.iter().rposition(tokens);
+        let last = last.map(|last| &self.steps[last]).filter(|last| last.work.unit == Unit::Barrier);
+        steps.flat_map(move |step| {
+            let open = last.is_some_and(|last| std::ptr::eq(last, step));
+            let shown = step.categories();
+            shown.map(move |category| (step.pc, if open { Category::Immediate } else { category }))
+        })
     }
 }

@@ -92,7 +92,7 @@ fn the_repositorys_sets_run() {
             count += usize::from(!path.ends_with("codeobj.json") && run_file(&path));
         }
     }
-    assert_eq!(count, 11);
+    assert_eq!(count, 13);
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub(crate) fn read_gfx9(stream: &[u32]) -> Vec<(u64, Mark)> {
 /// Format number of the gfx10, gfx11 and gfx12 streams' headers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rdna {
-    Gfx10 = 1,
+    Gfx10 = 2,
     Gfx11 = 3,
     Gfx12 = 4,
 }
