@@ -35,8 +35,15 @@ struct TracedSample {
 }
 
 fn trace_sample(bed: &Bed, parameters: &[TraceParameter]) -> TracedSample {
+    let traced = trace_unit(bed, (1, 0), parameters);
+    assert_eq!(traced.chunks.len(), traced.dispatches.len());
+    traced
+}
+
+/// The same for the engines of a mask and a unit of theirs.
+fn trace_unit(bed: &Bed, (mask, unit): (u32, u32), parameters: &[TraceParameter]) -> TracedSample {
     let resources = bed.resources(0);
-    let mut all = vec![TraceParameter::target(0), TraceParameter::se_mask(1)];
+    let mut all = vec![TraceParameter::target(unit), TraceParameter::se_mask(mask)];
     all.extend(TraceParameter::buffer_size(16 << 20));
     all.extend(parameters);
     let (sink, chunks) = record_stream(64, Overflow::DropNewest);
@@ -66,7 +73,6 @@ fn trace_sample(bed: &Bed, parameters: &[TraceParameter]) -> TracedSample {
     service.stop(PATIENCE).unwrap();
     let chunks: Vec<_> = std::iter::from_fn(|| chunks.try_recv()).collect();
     let (dispatches, code) = (dispatches(bed, &launches), loaded(bed, &launches));
-    assert_eq!(chunks.len(), dispatches.len());
     assert!(chunks.iter().all(|chunk| !chunk.flags.lost && !chunk.flags.gpu_buffer_full));
     TracedSample { chunks, dispatches, code }
 }
@@ -91,6 +97,28 @@ on_both_faces! {
             compared += found.iter().map(|wave| wave.2.len()).sum::<usize>();
         }
         assert!(compared > 100, "only {compared} instructions were compared");
+    }
+
+    fn each_engine_of_the_mask_shows_the_selected_unit_in_detail(bed on TARGETS) {
+        const ENGINES: [u32; 2] = [1, 3];
+        const UNIT: u8 = 2;
+        let traced = trace_unit(bed, (0b1010, UNIT.into()), &[TraceParameter::simd_selection(0xF)]);
+        assert_eq!(traced.chunks.len(), traced.dispatches.len() * ENGINES.len());
+        let mut compared = [0; 2];
+        for (chunks, dispatch) in traced.chunks.chunks(ENGINES.len()).zip(&traced.dispatches) {
+            let all = bed.placement.waves(0, dispatch.dispatch);
+            for ((chunk, engine), compared) in chunks.iter().zip(ENGINES).zip(&mut compared) {
+                assert_eq!(chunk.shader_engine, engine);
+                let placed = on_engine(bed.agent(0), &all, engine);
+                let expected = walked(bed, &placed, |wave| is_detailed(bed.agent(0), UNIT, wave));
+                let found = relative(decode_walks(&chunk.data, &traced.code));
+                assert_eq!(found, relative(expected), "{:#x}, engine {engine}", dispatch.kernel_object);
+                let starts = wavescope_tests::decode(&chunk.data).starts.len();
+                assert_eq!(starts, placed.len(), "every wave shows in occupancy");
+                *compared += found.iter().map(|wave| wave.2.len()).sum::<usize>();
+            }
+        }
+        assert!(compared.iter().all(|&count| count > 50), "{compared:?} instructions were compared");
     }
 
     // gfx9 selects SIMDs by a mask, later chips one SIMD by the mask's lowest two bits.
