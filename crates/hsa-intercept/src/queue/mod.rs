@@ -39,6 +39,8 @@ pub(crate) struct Queue {
     /// Notified when `flight` became empty.
     emptied: Condvar,
     signals: Mutex<Option<QueueSignals>>,
+    /// A free time carrier, 0 for none: a hook whose kernels are all declined needs no other, and no lock for it.
+    reserve: AtomicU64,
     /// Why the queue takes no more instrumented work; the highest reason counts.
     closed: AtomicU32,
     released: AtomicBool,
@@ -89,6 +91,7 @@ impl Queue {
             flight: Mutex::new(Flight::new()),
             emptied: Condvar::new(),
             signals: Mutex::new(None),
+            reserve: AtomicU64::new(0),
             closed: AtomicU32::new(OPEN),
             released: AtomicBool::new(false),
             dispatches: Arc::clone(dispatches),
@@ -143,6 +146,18 @@ impl Queue {
             made.launches = self.device().create_signal(COUNTER_START, SignalKind::GpuOnly).ok();
         }
         made.launches
+    }
+
+    /// Takes the carrier that is kept in reserve.
+    pub(crate) fn take_reserve(&self) -> Option<Signal> {
+        let kept = self.reserve.swap(0, Ordering::AcqRel);
+        (kept != 0).then_some(Signal(kept))
+    }
+
+    /// Keeps a carrier in reserve; returns it if there is one already.
+    pub(crate) fn put_reserve(&self, carrier: Signal) -> Option<Signal> {
+        let kept = self.reserve.compare_exchange(0, carrier.0, Ordering::AcqRel, Ordering::Relaxed);
+        kept.err().map(|_| carrier)
     }
 
     pub(crate) fn set_nudge(&self, nudge: Nudge) {
@@ -274,6 +289,7 @@ impl Queue {
     pub(crate) fn free_signals(&self) {
         let mut carriers = Vec::new();
         self.flight.lock().take_carriers(usize::MAX, &mut carriers);
+        carriers.extend(self.take_reserve());
         let signals = *self.signals.lock();
         let of_queue = signals.iter().flat_map(|made| [Some(made.counter), Some(made.gate), made.launches]);
         for signal in of_queue.flatten().chain(carriers) {

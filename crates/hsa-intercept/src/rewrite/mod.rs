@@ -46,6 +46,8 @@ use crate::thread_mark::current_thread;
 /// What the hook of one queue keeps from batch to batch, so that it allocates only until it is warm.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
+    /// The queue's, once it has some.
+    signals: Option<QueueSignals>,
     out: Vec<AqlPacket>,
     before: Vec<AqlPacket>,
     after: [Vec<AqlPacket>; 2],
@@ -84,9 +86,12 @@ impl Queue {
             self.forget_times(packets, &snapshot);
             return write(packets);
         }
-        // Without signals the batch goes through as it is: the application runs, nobody is asked.
-        let Some(signals) = self.ensure_signals() else { return write(packets) };
         let mut scratch = self.scratch.lock();
+        if scratch.signals.is_none() {
+            scratch.signals = self.ensure_signals();
+        }
+        // Without signals the batch goes through as it is: the application runs, nobody is asked.
+        let Some(signals) = scratch.signals else { return write(packets) };
         if !self.instrument(packets, first, &snapshot, signals, &mut scratch) {
             return write(packets);
         }
@@ -144,6 +149,13 @@ impl Scratch {
     /// Lists the batch as in flight. Done before its packets are visible, so that the retire counter never falls further
     /// than the list reaches.
     fn list(&mut self, queue: &Queue) {
+        if let Some(carrier) = self.carriers.pop() {
+            self.carriers.extend(queue.put_reserve(carrier));
+        }
+        let nothing = self.entries.is_empty() && self.loose.is_empty() && self.carriers.is_empty();
+        if nothing {
+            return;
+        }
         let mut flight = queue.flight.lock();
         flight.push_all(&mut self.entries);
         flight.push_traced(&mut self.traced, &mut self.loose);
@@ -172,6 +184,8 @@ struct Rewriter<'a> {
     /// Something retires that no bell announces yet.
     unheard: bool,
     bells: usize,
+    /// Packets of the batch that have yet to be looked at.
+    left: usize,
 }
 
 impl<'a> Rewriter<'a> {
@@ -181,26 +195,36 @@ impl<'a> Rewriter<'a> {
         signals: QueueSignals,
         scratch: &'a mut Scratch,
     ) -> Self {
-        Self { queue, snapshot, signals, scratch, tail: None, now_ns: None, unheard: false, bells: 0 }
+        Self {
+            queue,
+            snapshot,
+            signals,
+            scratch,
+            tail: None,
+            now_ns: None,
+            unheard: false,
+            bells: 0,
+            left: 0,
+        }
     }
 
     fn batch(&mut self, packets: &[AqlPacket]) {
-        if self.snapshot.carries_times() {
-            let kernels = packets.iter().filter(|packet| is_kernel(packet)).count();
-            self.queue.flight.lock().take_carriers(kernels, &mut self.scratch.carriers);
-        }
+        self.scratch.carriers.extend(self.queue.take_reserve());
         if let Some(transition) = self.queue.take_wanted() {
             // Behind what went through unseen, in front of everything that may have to wait for it.
             self.scratch.out.push(barrier(0, self.signals.counter.0));
             self.list(Entry::Mark(transition));
             self.ring_bell();
         }
-        for packet in packets {
+        for (index, packet) in packets.iter().enumerate() {
+            self.left = packets.len() - index;
             if is_kernel(packet) { self.kernel(packet) } else { self.other(packet) }
         }
         self.end_tail();
         self.ring_bell();
-        self.queue.reaper.expect_rings(self.bells);
+        if self.bells > 0 {
+            self.queue.reaper.expect_rings(self.bells);
+        }
         if !fault::is(Fault::ListedAfterWritten) {
             self.scratch.list(self.queue);
         }
@@ -226,8 +250,6 @@ impl<'a> Rewriter<'a> {
             let run = self.snapshot.serialize.then(|| self.place(0));
             return self.declined(packet, run);
         };
-        // All that could fail comes before anybody takes something for this kernel.
-        self.now_ns();
         let dispatch = self.describe(packet);
         let traced = self.record(&dispatch);
         let answers = self.ask(&dispatch);
@@ -264,6 +286,10 @@ impl<'a> Rewriter<'a> {
     fn carrier(&mut self) -> Option<Signal> {
         if !self.snapshot.carries_times() {
             return None;
+        }
+        if self.scratch.carriers.is_empty() {
+            // For the rest of the batch at once.
+            self.queue.flight.lock().take_carriers(self.left, &mut self.scratch.carriers);
         }
         let device = self.queue.device();
         self.scratch.carriers.pop().or_else(|| device.create_signal(1, SignalKind::GpuOnly).ok())
