@@ -24,6 +24,8 @@
 //! assert_eq!(path.end, End::Program);
 //! assert_eq!(path.steps.iter().map(|step| step.pc).collect::<Vec<_>>(), [0x1000, 0x1004]);
 //! ```
+#![doc = "\n"]
+#![doc = include_str!("timing.md")]
 
 mod codes;
 mod counts;

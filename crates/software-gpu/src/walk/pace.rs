@@ -79,3 +79,34 @@ impl Pace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documentation_has_the_figures() {
+        let text = include_str!("timing.md");
+        let generations =
+            [("gfx9", Generation::Gfx9), ("gfx10, gfx11", Generation::Gfx10), ("gfx12", Generation::Gfx12)];
+        for (name, generation) in generations {
+            let pace = Pace::of(generation);
+            let figures = [
+                pace.grain,
+                pace.start,
+                pace.valu_result,
+                pace.salu_result,
+                pace.address,
+                pace.taken,
+                pace.falls,
+                pace.far,
+                pace.scalar_load,
+                pace.load,
+                pace.store,
+                pace.lds,
+            ];
+            let row = format!("| {name} | {} |\n", figures.map(|figure| figure.to_string()).join(" | "));
+            assert!(text.contains(&row), "{row}");
+        }
+    }
+}

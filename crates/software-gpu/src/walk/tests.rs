@@ -1,8 +1,12 @@
 //! Small programs, assembled by hand from the words of AMD's instruction-set documents.
 
+use std::sync::Arc;
+
 use wavescope_isa::Target;
 
-use super::{Branch, Category, End, Flow, Outcome, Outcomes, Path, Program, Recorded, Seeded, Stop, walk};
+use super::{
+    Branch, Category, Crowd, End, Flow, Outcome, Outcomes, Path, Program, Recorded, Seeded, Stop, Timed, walk,
+};
 
 const ENTRY: u64 = 0x10_0000;
 const S_NOP: u32 = 0xBF80_0000;
@@ -164,4 +168,49 @@ fn barrier_of_gfx9_shows_twice() {
     let path = run(&[0xBF8A_0000, S_ENDPGM], &mut Nobody);
     let shown: Vec<_> = path.traced().map(|(pc, category)| (pc - ENTRY, category)).collect();
     assert_eq!(shown, [(0, Category::Message), (0, Category::Immediate), (4, Category::Message)]);
+}
+
+/// v_add_f32; global_load_dword; s_waitcnt vmcnt(0); s_barrier; v_add_f32; s_endpgm.
+const LOAD_AND_MEET: [u32; 7] =
+    [0x0200_0300, 0xDC50_8000, 0x027F_0000, 0xBF8C_0F70, 0xBF8A_0000, 0x0200_0300, S_ENDPGM];
+
+fn timed(seed: u64, waves_of_group: u32) -> Timed {
+    let path = Arc::new(run(&LOAD_AND_MEET, &mut Nobody));
+    let crowd = Crowd { waves_of_simd: 4, waves_of_group, stagger: 4, seed };
+    Timed::new(Target::Gfx942.generation(), path, &crowd)
+}
+
+#[test]
+fn times_depend_on_the_seed_and_on_nothing_else() {
+    let times = |seed| timed(seed, 4).times;
+    assert_eq!(times(7), times(7));
+    assert!((0..10).any(|seed| times(seed) != times(7)));
+}
+
+#[test]
+fn nobody_passes_a_barrier_before_the_last_wave_has_come() {
+    for (seed, waves) in (0..20).flat_map(|seed| [1, 2, 4, 16].map(|waves| (seed, waves))) {
+        let timed = timed(seed, waves);
+        let (barrier, after) = (timed.times[3], timed.times[4]);
+        // Of waves that start 4 cycles apart, the first must wait for the last.
+        let last = (waves - 1) * 4 + barrier.issue;
+        assert!(
+            after.issue > last && after.ready > last,
+            "{waves} waves, seed {seed}: {barrier:?} {after:?}"
+        );
+    }
+}
+
+#[test]
+fn wait_ends_when_the_load_is_back() {
+    let loaded = |seed| {
+        let times = timed(seed, 1).times;
+        (times[1], times[2])
+    };
+    let latencies: Vec<u32> = (0..50).map(|seed| loaded(seed).1.issue - loaded(seed).0.issue).collect();
+    // As the model's documentation has it: 640 cycles, up to a half more; in steps of 4.
+    assert!(latencies.iter().all(|latency| (640..=964).contains(latency)), "{latencies:?}");
+    assert!(latencies.iter().any(|latency| *latency != latencies[0]));
+    // It stands ready all that time.
+    assert!((0..50).all(|seed| loaded(seed).1.ready < loaded(seed).0.issue + 64));
 }
