@@ -169,11 +169,15 @@ fn has_room<T>(list: &mut Vec<T>, limit: u32, is_cut: &mut bool) -> bool {
     list.len() < list.capacity() || make_room(list, limit, is_cut)
 }
 
-/// Grows a full list by half, so that the memory of many waves stays below twice what they hold.
+/// Grows a full list: a short one twofold, a long one by half, so that the memory of many waves stays below twice what
+/// they hold.
 #[cold]
 fn make_room<T>(list: &mut Vec<T>, limit: u32, is_cut: &mut bool) -> bool {
-    const FIRST: usize = 8;
-    let more = (list.len() / 2).max(FIRST).min((limit as usize).saturating_sub(list.len()));
+    const FIRST: usize = 16;
+    const LONG: usize = 4096;
+    let len = list.len();
+    let more = if len < LONG { len.max(FIRST) } else { len / 2 };
+    let more = more.min((limit as usize).saturating_sub(len));
     *is_cut |= more == 0;
     list.reserve_exact(more);
     more > 0

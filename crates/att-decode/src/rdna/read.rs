@@ -60,8 +60,8 @@ struct Pending {
     count: usize,
     /// A later token sets them free. Their time, or [`NEVER`].
     time: i64,
-    /// A quiet token of their time stands before them.
-    follows_quiet: bool,
+    /// Time of the last quiet token before them. If it is their own, that token stands first.
+    quiet_time: i64,
 }
 
 impl Pending {
@@ -70,7 +70,7 @@ impl Pending {
             tokens: [Delivered { kind: TokenKind::Nop, raw: 0, time: 0, bit: 0 }; PENDING],
             count: 0,
             time,
-            follows_quiet: false,
+            quiet_time: 0,
         }
     }
 
@@ -79,7 +79,7 @@ impl Pending {
         self.tokens[0] = token;
         self.count = 1;
         self.time = token.time;
-        self.follows_quiet = quiet.time == token.time;
+        self.quiet_time = quiet.time;
     }
 }
 
@@ -369,6 +369,10 @@ impl RdnaDecoder {
     /// Takes a token that is earlier than the pending ones, or one of too many of one time.
     #[inline(never)]
     fn collide<const F: Form>(&mut self, token: Delivered, at: &mut At, out: &mut Outside<'_>) {
+        if at.pending.count > 0 && token.time < at.pending.time {
+            // It overtakes those that wait.
+            return self.apply::<F>(token, false, out);
+        }
         self.hold_pending(at);
         if self.held.last().is_some_and(|last| last.time < token.time) {
             self.release::<F>(out);
@@ -382,7 +386,7 @@ impl RdnaDecoder {
     /// Puts the pending tokens among those held back.
     fn hold_pending(&mut self, at: &mut At) {
         if at.pending.count > 0 {
-            self.follows_quiet = at.pending.follows_quiet;
+            self.follows_quiet = at.pending.quiet_time == at.pending.time;
             self.held.extend_from_slice(&at.pending.tokens[..at.pending.count]);
         }
         (at.pending.count, at.pending.time) = (0, if self.held.is_empty() { i64::MIN } else { NEVER });

@@ -228,6 +228,9 @@ impl RdnaDecoder {
         let opens_barrier = self.header.version::<F>() <= 3;
         let Some(wave) = self.slots.top(slot) else { return };
         match code.rule {
+            Rule::Rated | Rule::Derated | Rule::Transcendental => {
+                wave.plain_inst(code.category, cycles, time)
+            }
             Rule::Scale => wave.scale(),
             Rule::Rewind => wave.rewind(),
             _ => wave.inst(Issue { code: number, category: code.category, cycles, opens_barrier }, time),

@@ -119,7 +119,7 @@ impl RdnaWave {
             }
             Category::None => {}
             category => {
-                self.issue(category, issue.cycles, time);
+                self.issue_any(category, issue.cycles, time);
                 if issue.code == PC_WRITE {
                     self.data.add_point(Pc::INVALID);
                 }
@@ -131,12 +131,18 @@ impl RdnaWave {
     #[inline]
     pub(crate) fn valu(&mut self, time: i64) {
         if self.flags != 0 {
-            self.close_barrier(time);
-            if self.has(flag::SUSPENDED) {
-                return;
-            }
+            return self.valu_in_state(time);
         }
         self.issue(Category::Valu, 1, time);
+    }
+
+    /// VALU_INST of a wave in an odd state.
+    #[inline(never)]
+    fn valu_in_state(&mut self, time: i64) {
+        self.close_barrier(time);
+        if !self.has(flag::SUSPENDED) {
+            self.issue_any(Category::Valu, 1, time);
+        }
     }
 
     /// Adds an instruction that issued at `time`; it began when the wave became ready.
@@ -146,11 +152,18 @@ impl RdnaWave {
         let is_stalled = matches!(self.data.state, WaveState::Stall) && begin < time;
         let stall = if is_stalled { time.wrapping_sub(begin) } else { 0 };
         self.data.push(time.wrapping_sub(stall), category, cycles.wrapping_add(stall), stall);
+        self.data.change_state(WaveState::Exec, time);
+    }
+
+    /// The same where it may be the end of a replay: when it was stalled until now.
+    #[inline(never)]
+    fn issue_any(&mut self, category: Category, cycles: i64, time: i64) {
+        let is_stalled = matches!(self.data.state, WaveState::Stall) && self.data.state_begin < time;
         if is_stalled && self.has(flag::REWIND) {
             self.flags &= !flag::REWIND;
             self.rewind_end = time;
         }
-        self.data.change_state(WaveState::Exec, time);
+        self.issue(category, cycles, time);
     }
 
     /// IMM_ONE, IMMEDIATE and the barrier form of INST.
