@@ -53,7 +53,8 @@ impl CodeObjects {
         CodeObjects::default()
     }
 
-    /// Takes files that do not say their target for ones of this target. Generated code objects may leave it out.
+    /// Takes files that do not say their target, or name one that nothing is known of, for ones of this target.
+    /// Generated code objects may leave it out.
     #[must_use]
     pub fn assuming(mut self, target: Target) -> Self {
         self.assumed = Some(target);
@@ -64,11 +65,13 @@ impl CodeObjects {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or was made for a chip that nothing is known of.
+    /// The file cannot be read, or was made for a chip that nothing is known of and none is assumed.
     pub fn add(&mut self, elf: &[u8], address: Option<u64>, id: Option<u64>) -> Result<(), IsaError> {
         let object = CodeObject::parse(elf)?;
         let target = match object.target() {
-            Err(IsaError::UnknownMachine { machine: 0 }) => self.assumed,
+            Err(IsaError::UnknownMachine { machine }) if machine == 0 || self.assumed.is_some() => {
+                self.assumed
+            }
             target => Some(target?),
         };
         // Behind the code of a section lies padding that would read as instructions.
@@ -183,6 +186,45 @@ mod tests {
         assert_eq!(branch(&mut code, 70), Some(4));
         assert_eq!(branch(&mut code, 71), Some(12));
         assert_eq!(branch(&mut code, 72), None);
+    }
+
+    /// An ELF file with one section of code and no program headers.
+    fn elf(machine: u32, code: &[u8]) -> Vec<u8> {
+        let mut elf = vec![0; 64];
+        elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        elf[16] = 3; // ET_DYN
+        elf[18] = 224; // EM_AMDGPU
+        elf[40..48].copy_from_slice(&(64 + code.len() as u64).to_le_bytes()); // e_shoff
+        elf[48..52].copy_from_slice(&machine.to_le_bytes()); // e_flags
+        elf[52] = 64; // e_ehsize
+        elf[58] = 64; // e_shentsize
+        elf[60] = 2; // e_shnum
+        elf.extend_from_slice(code);
+        elf.extend_from_slice(&[0; 64]);
+        let mut text = [0; 64];
+        text[4] = 1; // SHT_PROGBITS
+        text[8] = 6; // SHF_ALLOC | SHF_EXECINSTR
+        text[24] = 64; // sh_offset
+        text[32] = code.len() as u8; // sh_size
+        elf.extend_from_slice(&text);
+        elf
+    }
+
+    #[test]
+    fn code_of_no_known_chip_is_that_of_the_assumed_one() {
+        // s_mov_b64 s[0:1] with a constant of 64 bits behind it, which only gfx1250 has.
+        let code = [0xfe, 0x01, 0x80, 0xbe, 1, 2, 3, 4, 5, 6, 7, 8];
+        let size = |machine, assumed: Option<Target>| {
+            let mut code_objects = CodeObjects { assumed, ..CodeObjects::new() };
+            code_objects.add(&elf(machine, &code), Some(4096), None)?;
+            let line = code_objects.instruction(Pc { address: 4096, code_object_id: 0 }, 12);
+            Ok::<_, IsaError>(line.map(|line| line.size))
+        };
+        assert_eq!(size(0, Some(Target::Gfx1250)), Ok(Some(12)));
+        assert_eq!(size(0, None), Ok(Some(4)), "taken for gfx1201");
+        assert_eq!(size(Target::Gfx1201.machine(), Some(Target::Gfx1250)), Ok(Some(4)), "it says its chip");
+        assert_eq!(size(0xfe, Some(Target::Gfx1250)), Ok(Some(12)));
+        assert!(size(0xfe, None).is_err());
     }
 
     #[test]
