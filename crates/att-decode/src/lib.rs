@@ -35,6 +35,8 @@
 //! assert_eq!(waves, [(5, 0, 23, 2)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![doc = include_str!("../docs/field-reports.md")]
+#![doc = include_str!("../docs/speed.md")]
 #![forbid(unsafe_code)]
 
 pub mod assemble;

@@ -11,6 +11,13 @@
 //!
 //! It must not know traces: matching instructions with a trace is the decoder's work.
 //!
+//! How well the tables agree with LLVM's disassembler is counted by two examples. `compare_disassembly` goes over code
+//! objects: of the 9.6 million instructions in 189 code objects of Debian's `librocsparse1` 6.4.3 (21 each for gfx900,
+//! gfx906, gfx908, gfx90a, gfx1010, gfx1030, gfx1100, gfx1101 and gfx1102; LLVM 22) none differs in length, class or
+//! name, and decoding in a line from the first byte meets exactly the places where LLVM begins an instruction.
+//! `compare_random_words` makes instructions of every format; those kept in `tests/llvm` are compared by each test run,
+//! gfx950, gfx1151, gfx1200 and gfx1250 among them, for which that library holds no code.
+//!
 //! ```
 //! use wavescope_isa::{Instructions, Target, decode};
 //!
