@@ -77,12 +77,16 @@ impl ApplicationQueues {
             || self.runtime.lock().contains_key(&queue.addr())
     }
 
-    /// Ends the worker if no front is left. Returns whether that is so.
+    /// Ends the worker, and what is kept of its fronts, if none is left. Returns whether that is so.
     ///
     /// # Errors
     /// [`Error::ThreadBusy`].
     pub(crate) fn end_if_no_fronts(&self, deadline: Deadline) -> Result<bool, Error> {
-        self.worker.stop_if_idle(deadline)
+        let is_idle = self.worker.stop_if_idle(deadline)?;
+        if is_idle {
+            self.fronts.forget(&self.worker);
+        }
+        Ok(is_idle)
     }
 
     /// Makes a queue as the application asked for it, with `handle` for its packets.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
 use wavescope_core::sync::Mutex;
 
-use super::{Front, SharedFront};
+use super::{Front, SharedFront, Worker};
 use crate::process::Origin;
 
 /// Buckets of the filter; a power of two.
@@ -209,6 +209,17 @@ impl Registry {
         if owned.gone.len() > KEPT {
             owned.gone.pop_front();
         }
+    }
+
+    /// Drops what is kept of the fronts of one interceptor, whose worker it is: their memory goes back to its runtime, which
+    /// may end now, and another one may use the addresses again.
+    pub(crate) fn forget(&self, worker: &Worker) {
+        let mut owned = self.owned.lock();
+        let gone = std::mem::take(&mut owned.gone).into_iter();
+        let (forgotten, others): (Vec<_>, Vec<_>) = gone.partition(|front| front.is_of(worker));
+        owned.gone = others.into();
+        drop(owned);
+        drop(forgotten); // calls the runtime: not under the lock
     }
 
     /// Keeps a front for good.
