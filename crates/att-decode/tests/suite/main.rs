@@ -8,5 +8,6 @@ mod golden;
 mod properties;
 mod stream;
 mod support;
+mod tails;
 mod tokens;
 mod waves;
