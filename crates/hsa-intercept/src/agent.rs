@@ -8,6 +8,7 @@ use wavescope_core::sync::Mutex;
 use wavescope_core::sync::atomic::AtomicBool;
 
 use crate::device::{Device, Signal};
+use crate::fault::{self, Fault};
 use crate::queue::Queue;
 use crate::serializer::{Lane, Release, RunId, Serializer};
 use crate::snapshot::SnapshotCell;
@@ -79,8 +80,12 @@ impl AgentState {
     pub(crate) fn remove_lane(&self, lane: Lane) {
         // In one go: the lane may at once be another queue's.
         let mut serialization = self.serialization.lock();
-        serialization.gates[lane.0] = None;
         let release = serialization.machine.remove_lane(lane);
+        if fault::is(Fault::LaneFreedBeforeGate) {
+            drop(serialization);
+            serialization = self.serialization.lock();
+        }
+        serialization.gates[lane.0] = None;
         self.open(&serialization, release);
     }
 

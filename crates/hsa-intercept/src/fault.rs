@@ -14,6 +14,10 @@ pub enum Fault {
     SignalsFreedByDestroyer,
     /// A subscription is admitted by what was known before its turn came.
     SubscribedAfterShutDown,
+    /// Grants come back only to subscriptions that have not left.
+    GrantsForgottenWhenLeft,
+    /// A lane is free for the next queue before its gate was taken away.
+    LaneFreedBeforeGate,
     /// A batch is listed as in flight only after it was handed to the queue.
     ListedAfterWritten,
 }

@@ -34,6 +34,8 @@ fn broken(fault: Fault, body: fn()) {
 /// A service that counts every kernel, or declines, and knows when it must hear nothing more.
 struct Probe {
     count: bool,
+    /// Its first kernel keeps the agent until the grant is returned; the others it declines.
+    holds_first: bool,
     silent: AtomicBool,
     drained: AtomicBool,
     retired: AtomicUsize,
@@ -42,7 +44,12 @@ struct Probe {
 impl Probe {
     fn new(count: bool) -> Arc<Self> {
         let (silent, drained) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Self { count, silent, drained, retired: AtomicUsize::new(0) })
+        Arc::new(Self { count, holds_first: false, silent, drained, retired: AtomicUsize::new(0) })
+    }
+
+    fn that_holds_first() -> Arc<Self> {
+        let (silent, drained) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { count: true, holds_first: true, silent, drained, retired: AtomicUsize::new(0) })
     }
 
     fn subscription(self: &Arc<Self>, serialize: bool) -> Subscription {
@@ -55,11 +62,12 @@ impl Probe {
 impl DispatchSubscriber for Probe {
     fn enqueue(&self, dispatch: &Dispatch, _sink: &mut ProgramSink<'_>) -> Answer {
         assert!(!self.silent.load(Ordering::Acquire), "asked after quiesce returned");
-        if !self.count {
+        if !self.count || self.holds_first && dispatch.id.0 > 1 {
             return Answer::Decline;
         }
         let token = Token { index: dispatch.id.0 as u32, generation: 0 };
-        Answer::Instrument { token, grant: Grant::UntilRetired }
+        let grant = if self.holds_first { Grant::UntilReturned } else { Grant::UntilRetired };
+        Answer::Instrument { token, grant }
     }
 
     fn publish(&self, event: DispatchEvent) {
@@ -244,4 +252,107 @@ fn the_hold_outlasts_the_drain() {
 #[should_panic(expected = "a kernel runs beside one that is being counted")]
 fn a_hold_returned_before_the_drain_lets_kernels_overlap() {
     broken(Fault::HoldReturnedWhenSilent, hold_against_drain);
+}
+
+/// A service subscribes while interception shuts down, and then there is a kernel.
+fn subscribe_against_shutdown() {
+    let gpu = Gpu::new();
+    let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
+    let queue = engine.add_queue(AGENT).unwrap();
+    let probe = Probe::new(false);
+    let subscribing = {
+        let (gpu, engine, probe) = (Arc::clone(&gpu), Arc::clone(&engine), Arc::clone(&probe));
+        thread::spawn(move || {
+            let id = engine.subscribe(probe.subscription(true)).ok();
+            submit(&gpu, &queue, 0);
+            gpu.run(0);
+            (id, queue)
+        })
+    };
+    engine.shut_down(NEVER).unwrap();
+    let (id, queue) = subscribing.join().unwrap();
+    probe.silent.store(true, Ordering::Release);
+    submit(&gpu, &queue, 0);
+    gpu.run(0);
+    if let Some(id) = id {
+        assert!(engine.quiesce(id).is_err(), "the subscription is forgotten");
+    }
+}
+
+#[test]
+fn no_subscription_outlives_the_shutdown() {
+    explore("no_subscription_outlives_the_shutdown", subscribe_against_shutdown);
+}
+
+#[test]
+#[should_panic(expected = "asked after quiesce returned")]
+fn a_subscription_admitted_too_early_outlives_the_shutdown() {
+    broken(Fault::SubscribedAfterShutDown, subscribe_against_shutdown);
+}
+
+/// A service gives an output back to its pool while interception shuts down; a kernel of another queue waits for it.
+fn pool_return_against_shutdown() {
+    let gpu = Gpu::new();
+    let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
+    let (first, second) = (engine.add_queue(AGENT).unwrap(), engine.add_queue(AGENT).unwrap());
+    let probe = Probe::that_holds_first();
+    let id = engine.subscribe(probe.subscription(true)).unwrap();
+    submit(&gpu, &first, 0);
+    submit(&gpu, &second, 1);
+    assert_eq!(gpu.run(0), 1);
+    engine.drain(id, NEVER).unwrap();
+    let returning = {
+        let (gpu, engine) = (Arc::clone(&gpu), Arc::clone(&engine));
+        thread::spawn(move || {
+            engine.return_grant(id, Token { index: 1, generation: 0 });
+            assert_eq!(gpu.run(1), 1, "a returned grant lets the next kernel run");
+        })
+    };
+    engine.shut_down(NEVER).unwrap();
+    returning.join().unwrap();
+    engine.queue_destroyed(&first);
+    engine.queue_destroyed(&second);
+    // A packet that rings may be behind the shutdown: then the bell stays.
+    assert!(gpu.live() <= 1, "every signal went back");
+}
+
+#[test]
+fn a_grant_returned_during_the_shutdown_lets_the_next_kernel_run() {
+    explore("a_grant_returned_during_the_shutdown_lets_the_next_kernel_run", pool_return_against_shutdown);
+}
+
+#[test]
+#[should_panic(expected = "a returned grant lets the next kernel run")]
+fn a_grant_that_nobody_remembers_keeps_the_agent() {
+    broken(Fault::GrantsForgottenWhenLeft, pool_return_against_shutdown);
+}
+
+/// A queue goes while another comes, which gets its place in the serializer.
+fn lane_used_again() {
+    let gpu = Gpu::new();
+    let engine = Engine::new(gpu.clone(), [AGENT]);
+    let (gone, holder) = (engine.add_queue(AGENT).unwrap(), engine.add_queue(AGENT).unwrap());
+    let id = engine.subscribe(Probe::new(true).subscription(true)).unwrap();
+    submit(&gpu, &gone, 0);
+    assert_eq!(gpu.run(0), 1);
+    engine.drain(id, NEVER).unwrap();
+    submit(&gpu, &holder, 1);
+    engine.queue_destroyed(&gone);
+    let new = engine.add_queue(AGENT).unwrap();
+    submit(&gpu, &new, 2);
+    assert_eq!(gpu.run(1), 1);
+    assert!(holder.wait_empty(NEVER));
+    assert_eq!(gpu.run(2), 1, "a queue in the place of another has its gate");
+    engine.shut_down(NEVER).unwrap();
+}
+
+#[test]
+fn a_queue_in_the_place_of_another_gets_the_agent() {
+    explore("a_queue_in_the_place_of_another_gets_the_agent", lane_used_again);
+}
+
+#[test]
+#[should_panic(expected = "a queue in the place of another has its gate")]
+fn a_lane_given_up_in_two_steps_takes_the_gate_of_the_next_queue() {
+    broken(Fault::LaneFreedBeforeGate, lane_used_again);
 }

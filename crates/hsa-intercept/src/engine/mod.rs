@@ -265,9 +265,13 @@ impl Engine {
             registry.check_open()?;
             registry.next_id()
         };
-        if let Err(error) = self.reaper.start() {
-            tracing::error!(%error, "no dispatch can be followed");
-            return Err(InterceptionError::ShutDown);
+        match self.reaper.start() {
+            Ok(()) => {}
+            Err(Error::Interception(error)) => return Err(error),
+            Err(error) => {
+                tracing::error!(%error, "no dispatch can be followed");
+                return Err(InterceptionError::ShutDown);
+            }
         }
         let subscriber = Arc::new(make(id));
         let changed =

@@ -96,7 +96,9 @@ impl Registry {
 
     /// Also one that left but still owes something.
     pub(super) fn find_any(&self, id: SubscriptionId) -> Option<Arc<Subscriber>> {
-        let found = self.subscribers.iter().find(|(subscriber, _)| subscriber.id == id);
+        let mut found = self.subscribers.iter().filter(|(subscriber, _)| subscriber.id == id);
+        let found =
+            found.find(|(_, stage)| *stage != Stage::Leaving || !fault::is(Fault::GrantsForgottenWhenLeft));
         found.map(|(subscriber, _)| Arc::clone(subscriber))
     }
 

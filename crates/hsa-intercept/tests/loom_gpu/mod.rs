@@ -39,6 +39,11 @@ impl Gpu {
         kernels
     }
 
+    /// Signals that exist.
+    pub(crate) fn live(&self) -> usize {
+        self.signals.lock().len()
+    }
+
     fn add(&self, signal: u64, by: i64) {
         if signal != 0 {
             *self.signals.lock().get_mut(&signal).expect("a packet names a signal that is gone") += by;
