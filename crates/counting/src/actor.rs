@@ -14,6 +14,8 @@ use crate::uses::{AgentUses, Counted, parts};
 /// What the actor is told.
 #[derive(Debug)]
 pub(crate) enum Message {
+    /// The first one.
+    Begin,
     /// Counted dispatches of the agent at `place` retired, or never will.
     Retired { place: usize },
     /// Answer when everything sent before was delivered.
@@ -41,6 +43,7 @@ impl Actor for CountingActor {
 
     fn handle(&mut self, message: Message) -> ControlFlow<()> {
         match message {
+            Message::Begin => self.shared.actor_begins(),
             Message::Retired { place } => self.take_retired(place),
             Message::Flush(reply) => reply.send(()),
         }

@@ -7,16 +7,20 @@
 //! `start` on an active service and `stop` on a stopped one change nothing. In between, the dispatch callback chooses
 //! a configuration for each dispatch on the submitting thread, the actor reads the instance after the dispatch
 //! retired and delivers.
+//!
+//! Dropped while active, the service stops first. Two places where its thread is of no use: in a forked child, where it
+//! does not exist, everything is refused or does nothing; and while a library's constructor runs in the thread that
+//! made the service, since no thread begins as long as the loader's lock is held. It is not waited for there.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use wavescope_core::actor::{ActorThread, spawn};
+use wavescope_core::actor::{ActorThread, Address, spawn};
 use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wavescope_core::sync::{Deadline, Mutex, Places};
 use wavescope_core::{
     AgentId, Claim, ClaimTable, ContextId, Dispatch, DispatchCounters, DispatchSubscriber, GrantReturns,
-    Interception, Outcome, RecordSink, Service, Subscription, SubscriptionId, Token,
+    Interception, InterceptionError, Outcome, RecordSink, Service, Subscription, SubscriptionId, Token,
 };
 
 use crate::Error;
@@ -27,6 +31,9 @@ use crate::uses::{AgentUses, holds, parts, token};
 
 /// Requests of clients that may wait for the actor.
 const REQUEST_PLACES: usize = 16;
+
+/// How long a service that is dropped waits for its dispatches.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the dispatch callback wants for one dispatch.
 #[derive(Clone, Debug, Default)]
@@ -81,13 +88,18 @@ pub struct Summary {
     pub lost: u64,
 }
 
-/// The dispatch counting service of one context.
+/// The dispatch counting service of one context. Dropped while active, it stops as [`stop`](Self::stop) does, within ten
+/// seconds.
 pub struct DispatchCounting {
     context: ContextId,
     agents: Vec<AgentId>,
     claims: Arc<ClaimTable>,
     shared: Arc<Shared>,
-    actor: ActorThread<Message>,
+    address: Address<Message>,
+    /// `None` only at the very end.
+    thread: Option<ActorThread<Message>>,
+    /// Id of the process that the thread lives in.
+    process: u32,
     subscriber: Arc<Subscriber>,
     phase: Mutex<Phase>,
 }
@@ -106,6 +118,8 @@ pub(crate) struct Shared {
     pub(crate) interception: Arc<dyn Interception>,
     pub(crate) tally: Tally,
     pub(crate) grants: GrantReturns,
+    /// The actor began to handle messages.
+    begun: AtomicBool,
     /// The actor ended: nothing is read any more.
     gone: AtomicBool,
 }
@@ -123,6 +137,10 @@ pub(crate) struct Tally {
 impl Shared {
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn actor_begins(&self) {
+        self.begun.store(true, Ordering::Release);
     }
 
     /// The actor ended. What it would have read is not missed, but an agent must not wait for its grants: all go
@@ -172,24 +190,32 @@ impl DispatchCounting {
             grants: GrantReturns::new(Arc::clone(&interception)),
             interception,
             tally: Tally::default(),
+            begun: AtomicBool::new(false),
             gone: AtomicBool::new(false),
         });
-        // An agent has at most one notice on its way: publishing never waits.
-        let places = Places { requests: REQUEST_PLACES, notices: agents.len() };
-        let actor = spawn(CountingActor::new(context, Arc::clone(&shared), delivery), places)?;
-        let subscriber = Subscriber::new(Arc::clone(&shared), choose, actor.address().clone());
-        let subscriber = Arc::new(subscriber);
-        Ok(Self { context, agents, claims, shared, actor, subscriber, phase: Mutex::new(Phase::Stopped) })
+        // An agent has at most one notice on its way, and there is one at the beginning: publishing never waits.
+        let places = Places { requests: REQUEST_PLACES, notices: agents.len() + 1 };
+        let thread = spawn(CountingActor::new(context, Arc::clone(&shared), delivery), places)?;
+        let address = thread.address().clone();
+        // There is a place, and nobody closed the mailbox.
+        let _ = address.notify(Message::Begin);
+        let subscriber = Arc::new(Subscriber::new(Arc::clone(&shared), choose, address.clone()));
+        let (thread, process, phase) = (Some(thread), std::process::id(), Mutex::new(Phase::Stopped));
+        Ok(Self { context, agents, claims, shared, address, thread, process, subscriber, phase })
     }
 
     /// Begins to count. Active or starting already is fine.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another context measures one of the agents; [`Error::Busy`] while a stop is under way or
-    /// dispatches of the last time are still in flight; [`Error::Actor`] if the actor is gone; [`Error::Interception`]. Nothing is kept then.
+    /// dispatches of the last time are still in flight; [`Error::Actor`] if the actor is gone; [`Error::Interception`], also
+    /// in a forked child. Nothing is kept then.
     pub fn start(&self) -> Result<(), Error> {
+        if self.is_parents() {
+            return Err(InterceptionError::ShutDown.into());
+        }
         if self.shared.is_gone() {
-            return Err(wavescope_core::Error::ActorGone { actor: self.actor.address().name() }.into());
+            return Err(wavescope_core::Error::ActorGone { actor: self.address.name() }.into());
         }
         {
             let mut phase = self.phase.lock();
@@ -211,12 +237,15 @@ impl DispatchCounting {
     /// for all of it. Stopped already is fine; called while another thread stops, it returns at once.
     ///
     /// From inside a dispatch callback it cannot wait for dispatches of the batch at hand: it then ends with
-    /// [`Error::Interception`], and their counters are delivered later.
+    /// [`Error::Interception`], and their counters are delivered later. In a forked child it does nothing.
     ///
     /// # Errors
     /// [`Error::Interception`] if dispatches did not retire within `timeout`, [`Error::Actor`] if they were not
     /// delivered within it; they are delivered later. The service is stopped all the same.
     pub fn stop(&self, timeout: Duration) -> Result<(), Error> {
+        if self.is_parents() {
+            return Ok(());
+        }
         let deadline = Deadline::after(timeout);
         let id = {
             let mut phase = self.phase.lock();
@@ -243,8 +272,12 @@ impl DispatchCounting {
     /// [`Error::Actor`] if the actor does not answer within `timeout`, or is gone. Inside the delivery function, which
     /// the actor would wait for, at once.
     pub fn flush(&self, timeout: Duration) -> Result<(), Error> {
-        let timeout = if self.actor.is_current() { Duration::ZERO } else { timeout };
-        Ok(self.actor.address().ask_within(Message::Flush, timeout)?)
+        let has_nothing = !self.has_begun() && self.shared.in_flight() == 0;
+        if self.is_parents() || has_nothing {
+            return Ok(());
+        }
+        let timeout = if self.is_actor() { Duration::ZERO } else { timeout };
+        Ok(self.address.ask_within(Message::Flush, timeout)?)
     }
 
     /// Whether dispatches are asked about.
@@ -263,6 +296,20 @@ impl DispatchCounting {
             skipped: read(&tally.skipped),
             lost: read(&tally.lost),
         }
+    }
+
+    /// Whether this is a forked child: the thread is not there, and whatever was locked stays locked.
+    fn is_parents(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// Whether the caller is the delivery function.
+    fn is_actor(&self) -> bool {
+        self.thread.as_ref().is_some_and(ActorThread::is_current)
+    }
+
+    fn has_begun(&self) -> bool {
+        self.shared.begun.load(Ordering::Acquire)
     }
 
     fn claim_and_subscribe(&self) -> Result<SubscriptionId, Error> {
@@ -286,6 +333,24 @@ impl DispatchCounting {
     fn release_claims(&self) {
         for &agent in &self.agents {
             self.claims.release(self.context, agent, Claim::DispatchCounting);
+        }
+    }
+}
+
+impl Drop for DispatchCounting {
+    fn drop(&mut self) {
+        let deadline = Deadline::after(DROP_TIMEOUT);
+        if let Err(error) = self.stop(deadline.left()) {
+            tracing::warn!(%error, context = %self.context, "a service was dropped while active");
+        }
+        // Else the thread cannot begin, or is in a function of the client that does not return.
+        let ends = self.is_actor() || self.has_begun() && self.flush(deadline.left()).is_ok();
+        if self.is_parents() {
+            std::mem::forget(self.thread.take());
+        } else if !ends {
+            self.address.close();
+            std::mem::forget(self.thread.take());
+            self.shared.actor_ended();
         }
     }
 }

@@ -26,6 +26,7 @@ mod table;
 
 pub use error::Error;
 pub use gpus::Gpus;
+pub use libraries::Library;
 pub use machine::Machine;
 pub use rerun::{Place, not_run, rerun, rerun_with};
 pub use sysroot::{Profile, Sysroot};

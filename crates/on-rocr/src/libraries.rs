@@ -1,50 +1,65 @@
-//! The libraries that a machine needs of this workspace, built by cargo when they are needed.
+//! Libraries of this workspace that programs load, built by cargo when they are needed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Error;
 
-/// Both libraries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Libraries {
-    /// Preloaded; plays the kernel driver.
-    pub(crate) driver: PathBuf,
-    /// Loaded by the runtime; remembers its API table.
-    pub(crate) tool: PathBuf,
+/// A library of this workspace, for programs to load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// What a package makes.
+    Of {
+        /// Its name.
+        package: &'static str,
+        /// Name of the library, as in `libNAME.so`.
+        name: &'static str,
+    },
+    /// An example of a package that is a library.
+    Example {
+        /// Name of the package.
+        package: &'static str,
+        /// Name of the example.
+        name: &'static str,
+    },
 }
 
-/// Package and file name of each.
-const DRIVER: (&str, &str) = ("wavescope-software-kfd", "libwavescope_software_kfd.so");
-const TOOL: (&str, &str) = ("wavescope-on-rocr-tool", "libwavescope_on_rocr_tool.so");
+/// Preloaded; plays the kernel driver.
+pub(crate) const DRIVER: Library =
+    Library::Of { package: "wavescope-software-kfd", name: "wavescope_software_kfd" };
+/// Loaded by the runtime; remembers its API table.
+pub(crate) const TOOL: Library =
+    Library::Of { package: "wavescope-on-rocr-tool", name: "wavescope_on_rocr_tool" };
 
-impl Libraries {
-    /// The libraries beside this program, or where one is missing or older than its sources, built anew.
-    pub(crate) fn up_to_date() -> Result<Self, Error> {
-        let folder = output_folder();
-        let known = |(_, name): (&str, &str)| folder.as_ref().and_then(|folder| fresh(&folder.join(name)));
-        match (known(DRIVER), known(TOOL)) {
-            (Some(driver), Some(tool)) => Ok(Self { driver, tool }),
-            _ => Self::build(),
+impl Library {
+    /// Where it is: beside this program, or where it is missing or older than its sources, built anew.
+    ///
+    /// # Errors
+    /// [`Error::Libraries`], [`Error::Run`].
+    pub fn up_to_date(self) -> Result<PathBuf, Error> {
+        let known = output_folder().and_then(|folder| fresh(&folder.join(self.place()))).map(Ok);
+        known.unwrap_or_else(|| self.build())
+    }
+
+    /// Path below cargo's folder.
+    fn place(self) -> PathBuf {
+        match self {
+            Self::Of { name, .. } => PathBuf::from(format!("lib{name}.so")),
+            Self::Example { name, .. } => PathBuf::from(format!("examples/lib{name}.so")),
         }
     }
 
-    fn build() -> Result<Self, Error> {
+    fn build(self) -> Result<PathBuf, Error> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command
-            .args([
-                "build",
-                "--quiet",
-                "--message-format",
-                "json",
-                "--package",
-                DRIVER.0,
-                "--package",
-                TOOL.0,
-            ])
+            .args(["build", "--quiet", "--message-format", "json"])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .stderr(Stdio::inherit());
+        match self {
+            Self::Of { package, .. } => command.args(["--package", package]),
+            Self::Example { package, name } => command.args(["--package", package, "--example", name]),
+        };
         if !cfg!(debug_assertions) {
             command.arg("--release");
         }
@@ -53,11 +68,10 @@ impl Libraries {
             return Err(Error::Libraries(format!("cargo build: {}", output.status)));
         }
         let messages = String::from_utf8_lossy(&output.stdout);
-        let library = |(_, name): (&str, &str)| {
-            let found = messages.lines().find_map(|message| file_of(message, name));
-            found.ok_or_else(|| Error::Libraries(format!("cargo build made no {name}")))
-        };
-        Ok(Self { driver: library(DRIVER)?, tool: library(TOOL)? })
+        let place = self.place();
+        let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let found = messages.lines().find_map(|message| file_of(message, name));
+        found.ok_or_else(|| Error::Libraries(format!("cargo build made no {name}")))
     }
 }
 
@@ -122,11 +136,11 @@ mod tests {
     fn library_is_found_among_other_messages() {
         let artifact =
             r#"{"reason":"compiler-artifact","filenames":["/t/debug/libwavescope_software_kfd.so"]}"#;
-        let found = file_of(artifact, DRIVER.1);
+        let found = file_of(artifact, "libwavescope_software_kfd.so");
         assert_eq!(found, Some(PathBuf::from("/t/debug/libwavescope_software_kfd.so")));
         for other in ["", "{}", r#"{"filenames":["/t/libother.rlib"]}"#] {
-            assert_eq!(file_of(other, DRIVER.1), None);
+            assert_eq!(file_of(other, "libwavescope_software_kfd.so"), None);
         }
-        assert_eq!(file_of(artifact, TOOL.1), None);
+        assert_eq!(file_of(artifact, "libwavescope_on_rocr_tool.so"), None);
     }
 }

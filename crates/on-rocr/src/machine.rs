@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::libraries::Libraries;
+use crate::libraries::{DRIVER, TOOL};
 use crate::{Error, Gpus, Profile, Sysroot, sysroot};
 
 /// Names the tool libraries that the runtime loads.
@@ -14,12 +14,13 @@ pub(crate) const TOOL_VARIABLE: &str = "HSA_TOOLS_LIB";
 const DRIVER_INSIDE: &str = "/mnt/wavescope-driver";
 const TOPOLOGY_INSIDE: &str = "/mnt/wavescope-topology";
 
-/// A sysroot, GPUs and the driver's library.
+/// A sysroot, GPUs, the driver's library and the tool's.
 #[derive(Clone, Debug)]
 pub struct Machine {
     sysroot: Sysroot,
     topology: PathBuf,
-    libraries: Libraries,
+    driver: PathBuf,
+    tool: PathBuf,
 }
 
 impl Machine {
@@ -31,7 +32,8 @@ impl Machine {
         Ok(Self {
             sysroot: Sysroot::ensure(profile)?,
             topology: gpus.folder()?,
-            libraries: Libraries::up_to_date()?,
+            driver: DRIVER.up_to_date()?,
+            tool: TOOL.up_to_date()?,
         })
     }
 
@@ -53,7 +55,7 @@ impl Machine {
             .arg("--library-path")
             .arg(self.sysroot.libraries())
             .arg("--preload")
-            .arg(&self.libraries.driver)
+            .arg(&self.driver)
             .arg(program)
             .env("WAVESCOPE_GPU_TOPOLOGY", &self.topology);
         command
@@ -62,7 +64,7 @@ impl Machine {
     /// As [`command`](Self::command), with the tool in the runtime that [`runtime_table`](crate::runtime_table) asks.
     pub fn command_with_table(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.command(program);
-        command.env(TOOL_VARIABLE, &self.libraries.tool);
+        command.env(TOOL_VARIABLE, &self.tool);
         command
     }
 
@@ -83,7 +85,7 @@ impl Machine {
         // Without the script there is no sysroot, so the fallback is never run.
         let mut command = Command::new(sysroot::script().unwrap_or_else(|_| PathBuf::from("rocm-sysroot")));
         command.arg("--run").arg(self.sysroot.folder());
-        let (folder, library) = (self.libraries.driver.parent(), self.libraries.driver.file_name());
+        let (folder, library) = (self.driver.parent(), self.driver.file_name());
         let folder = folder.unwrap_or(Path::new("/"));
         let own = [(folder, DRIVER_INSIDE), (self.topology.as_path(), TOPOLOGY_INSIDE)];
         for (outside, inside) in own.iter().chain(binds) {

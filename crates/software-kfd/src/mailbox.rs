@@ -135,6 +135,7 @@ fn start_driver() -> Answer {
     // SAFETY: getpid has no preconditions.
     match claim(&OWNER, &DRIVER, unsafe { libc::getpid() }) {
         Claim::Starts => {
+            crate::next::look_up();
             if let Err(Errno(number)) = spawn() {
                 finish_start(FAILED, number);
             }

@@ -28,16 +28,26 @@ impl Next {
     }
 }
 
-/// Declares a function that calls the next definition of a C function, or answers `$missing` where there is none.
+/// Looks all of them up now. The driver's thread must not: whoever waits for it may be in a library's constructor and hold
+/// the loader's lock.
+pub(crate) fn look_up() {
+    TABLE.iter().for_each(|next| _ = next.address());
+}
+
+/// Declares functions that call the next definition of a C function, or answer `$missing` where there is none.
 macro_rules! next {
-    ($name:ident($($argument:ident: $type:ty),*) -> $result:ty, $symbol:literal, $missing:expr) => {
-        /// The next library's function of this name.
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty, $symbol:literal, $missing:expr;)*) => {
+        #[expect(non_camel_case_types, reason = "the names of the functions")]
+        enum Index { $($name,)* Count }
+
+        static TABLE: [Next; Index::Count as usize] = [$(Next::new($symbol)),*];
+
+        $(/// The next library's function of this name.
         ///
         /// # Safety
         /// As for the C function.
         pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
-            static NEXT: Next = Next::new($symbol);
-            let address = NEXT.address();
+            let address = TABLE[Index::$name as usize].address();
             if address.is_null() {
                 crate::errno::set(libc::ENOSYS);
                 return $missing;
@@ -49,24 +59,26 @@ macro_rules! next {
             };
             // SAFETY: the caller's promise.
             unsafe { function($($argument),*) }
-        }
+        })*
     };
 }
 
-next!(open(path: *const c_char, flags: c_int, mode: c_ulong) -> c_int, c"open", -1);
-next!(open64(path: *const c_char, flags: c_int, mode: c_ulong) -> c_int, c"open64", -1);
-next!(openat(dir: c_int, path: *const c_char, flags: c_int, mode: c_ulong) -> c_int, c"openat", -1);
-next!(openat64(dir: c_int, path: *const c_char, flags: c_int, mode: c_ulong) -> c_int, c"openat64", -1);
-next!(ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int, c"ioctl", -1);
-next!(close(fd: c_int) -> c_int, c"close", -1);
-next!(fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int, c"fcntl", -1);
-next!(fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int, c"fcntl64", -1);
-next!(dup(fd: c_int) -> c_int, c"dup", -1);
-next!(dup2(fd: c_int, new: c_int) -> c_int, c"dup2", -1);
-next!(dup3(fd: c_int, new: c_int, flags: c_int) -> c_int, c"dup3", -1);
-next!(lseek(fd: c_int, offset: i64, whence: c_int) -> i64, c"lseek", -1);
-next!(lseek64(fd: c_int, offset: i64, whence: c_int) -> i64, c"lseek64", -1);
-next!(access(path: *const c_char, mode: c_int) -> c_int, c"access", -1);
-next!(fopen(path: *const c_char, mode: *const c_char) -> *mut libc::FILE, c"fopen", ptr::null_mut());
-next!(fopen64(path: *const c_char, mode: *const c_char) -> *mut libc::FILE, c"fopen64", ptr::null_mut());
-next!(opendir(path: *const c_char) -> *mut libc::DIR, c"opendir", ptr::null_mut());
+next! {
+    open(path: *const c_char, flags: c_int, mode: c_ulong) -> c_int, c"open", -1;
+    open64(path: *const c_char, flags: c_int, mode: c_ulong) -> c_int, c"open64", -1;
+    openat(dir: c_int, path: *const c_char, flags: c_int, mode: c_ulong) -> c_int, c"openat", -1;
+    openat64(dir: c_int, path: *const c_char, flags: c_int, mode: c_ulong) -> c_int, c"openat64", -1;
+    ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int, c"ioctl", -1;
+    close(fd: c_int) -> c_int, c"close", -1;
+    fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int, c"fcntl", -1;
+    fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int, c"fcntl64", -1;
+    dup(fd: c_int) -> c_int, c"dup", -1;
+    dup2(fd: c_int, new: c_int) -> c_int, c"dup2", -1;
+    dup3(fd: c_int, new: c_int, flags: c_int) -> c_int, c"dup3", -1;
+    lseek(fd: c_int, offset: i64, whence: c_int) -> i64, c"lseek", -1;
+    lseek64(fd: c_int, offset: i64, whence: c_int) -> i64, c"lseek64", -1;
+    access(path: *const c_char, mode: c_int) -> c_int, c"access", -1;
+    fopen(path: *const c_char, mode: *const c_char) -> *mut libc::FILE, c"fopen", ptr::null_mut();
+    fopen64(path: *const c_char, mode: *const c_char) -> *mut libc::FILE, c"fopen64", ptr::null_mut();
+    opendir(path: *const c_char) -> *mut libc::DIR, c"opendir", ptr::null_mut();
+}

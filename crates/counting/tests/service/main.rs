@@ -72,6 +72,46 @@ fn a_panicking_callback_costs_its_own_dispatch_only() {
     assert_eq!(delivered.try_iter().collect::<Vec<_>>(), [2, 4, 6]);
 }
 
+// Dropping an active service stops it: the claim is free, and everything that retired was delivered before.
+#[test]
+fn a_dropped_service_stops_first() {
+    let stage = Arc::new(Stage::default());
+    let (counting, records) = streaming(&stage, &Arc::default(), 4);
+    counting.start().unwrap();
+    let launched: Vec<_> = (1..=3).map(|id| launch(&*stage.subscriber(), id).unwrap()).collect();
+    let subscriber = stage.subscriber();
+    let retiring = Arc::clone(&subscriber);
+    stage.during_drain(move || launched.iter().for_each(|one| retire(&*retiring, one)));
+    drop(counting);
+    assert_eq!(stage.unsubscribed(), 1);
+    let delivered: Vec<_> = std::iter::from_fn(|| records.try_recv()).map(|one| one.dispatch.id.0).collect();
+    assert_eq!(delivered, [1, 2, 3]);
+    assert!(launch(&*subscriber, 4).is_none(), "counted by nobody");
+}
+
+// A client's function that does not return keeps the thread, not whoever drops the service.
+#[test]
+fn a_dropped_service_does_not_wait_for_its_client_for_ever() {
+    let stage = Arc::new(Stage::default());
+    let (entered, inside) = mpsc::channel();
+    let (_keep, never) = mpsc::channel::<()>();
+    let callback = move |_| {
+        entered.send(()).unwrap();
+        let _ = never.recv();
+    };
+    let counting = counting(&stage, &Builtin, 1, Delivery::Callback(Box::new(callback)));
+    counting.start().unwrap();
+    let held = launch(&*stage.subscriber(), 1).unwrap();
+    let stuck = launch(&*stage.subscriber(), 2).unwrap();
+    retire(&*stage.subscriber(), &held);
+    inside.recv_timeout(LIMIT).unwrap();
+    let start = Instant::now();
+    drop(counting);
+    assert!(start.elapsed() < 3 * LIMIT, "{:?}", start.elapsed());
+    // The agent goes on: the grant of a dispatch that nobody will read came back.
+    assert!(stage.returned().contains(&(1, stuck.token)), "{:?}", stage.returned());
+}
+
 // The service is dropped while interception still has its dispatches: the agent must not wait for their grants.
 #[test]
 fn grants_return_though_the_service_is_gone() {

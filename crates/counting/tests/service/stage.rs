@@ -27,6 +27,8 @@ pub(crate) struct Stage {
     ids: AtomicU64,
     subscriber: Mutex<Option<Arc<dyn DispatchSubscriber>>>,
     during_subscribe: Mutex<Option<DuringSubscribe>>,
+    during_drain: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    unsubscribed: AtomicUsize,
     returned: Mutex<Vec<(SubscriptionId, Token)>>,
     /// How long the next drains take.
     pub(crate) drain: Mutex<Duration>,
@@ -47,11 +49,15 @@ impl Interception for Stage {
     }
 
     fn drain(&self, _id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
+        if let Some(during) = self.during_drain.lock().unwrap().take() {
+            during();
+        }
         std::thread::sleep(timeout.min(*self.drain.lock().unwrap()));
         Ok(())
     }
 
     fn unsubscribe(&self, _id: SubscriptionId) -> Result<(), InterceptionError> {
+        self.unsubscribed.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -64,6 +70,16 @@ impl Stage {
     /// Runs `during` inside the next `subscribe`, before the service knows its id.
     pub(crate) fn during_subscribe(&self, during: impl Fn(&dyn DispatchSubscriber) + Send + 'static) {
         *self.during_subscribe.lock().unwrap() = Some(Box::new(during));
+    }
+
+    /// Runs `during` inside the next `drain`.
+    pub(crate) fn during_drain(&self, during: impl FnOnce() + Send + 'static) {
+        *self.during_drain.lock().unwrap() = Some(Box::new(during));
+    }
+
+    /// How often somebody unsubscribed.
+    pub(crate) fn unsubscribed(&self) -> usize {
+        self.unsubscribed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn subscriber(&self) -> Arc<dyn DispatchSubscriber> {

@@ -25,7 +25,7 @@ fn machine() -> Option<Machine> {
 fn programs_print_the_same_on_rocr() {
     let Some(machine) = machine() else { return };
     let bench = Bench::new();
-    for name in ["queues", "barriers", "signals", "statuses"] {
+    for name in ["queues", "barriers", "signals", "statuses", "restart"] {
         let program = bench.build(name, &[]);
         assert_eq!(output(machine.command(program)), expected(name), "{name}");
     }
