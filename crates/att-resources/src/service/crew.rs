@@ -124,7 +124,7 @@ impl Crew {
         if self.thread.as_ref().is_some_and(ActorThread::is_current) {
             return Ok(());
         }
-        Ok(self.worker.ask_within(Job::Flush, deadline.left())?)
+        Ok(self.worker.ask_within(Job::Flush, deadline.left_or_a_moment())?)
     }
 
     /// The longest that one of the agents may take.

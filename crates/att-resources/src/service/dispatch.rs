@@ -194,7 +194,7 @@ impl DispatchTrace {
             for &queue in &queues {
                 address.send(Message::Drained { context: self.crew.context, queue })?;
             }
-            lease.unhook_within(deadline.left()).inspect_err(|_| lane.restore_queues(queues))?;
+            lease.unhook_within(deadline.left_or_a_moment()).inspect_err(|_| lane.restore_queues(queues))?;
         }
         self.interception.unsubscribe(id)?;
         self.grants.unsubscribed();
