@@ -6,6 +6,7 @@
 mod buffer;
 mod build;
 mod compare;
+mod control;
 mod flat;
 pub(crate) mod format;
 mod formats;
@@ -29,9 +30,9 @@ const SECTIONS: &[(Encoding, &[Row])] = &[
     (Encoding::Sop2, scalar::SOP2),
     (Encoding::Sopk, scalar::SOPK),
     (Encoding::Sop1, scalar::SOP1),
-    (Encoding::Sopc, scalar::SOPC),
-    (Encoding::Sopp, scalar::SOPP),
-    (Encoding::Smem, scalar::SMEM),
+    (Encoding::Sopc, control::SOPC),
+    (Encoding::Sopp, control::SOPP),
+    (Encoding::Smem, control::SMEM),
     (Encoding::Vop2, vector::VOP2),
     (Encoding::Vop1, vector::VOP1),
     (Encoding::Vopc, compare::VOPC),

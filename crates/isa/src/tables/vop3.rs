@@ -1,4 +1,6 @@
 //! Opcodes of the 64-bit vector ALU format: number, generations, name as LLVM prints it without encoding suffix.
+//!
+//! One long table, since the format has one opcode space.
 
 use super::row::{
     GFX9, GFX9_ALL, GFX10, GFX10_3, GFX10_ALL, GFX11_ALL, GFX11_ON, GFX12, GFX12_ON, GFX90A, GFX940, GFX1250,
