@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a testbed that cannot be set up fails the test")]
 
 mod bed;
+mod code;
 mod decoded;
 mod face;
 mod geometry;
@@ -16,6 +17,7 @@ mod twin;
 mod walked;
 
 pub use bed::{Bed, FAULT_PATIENCE, PATIENCE};
+pub use code::run_code;
 pub use decoded::{Decoded, Place, decode, is_detailed, on_engine, place};
 pub use face::{TARGETS, Way, in_process, on_rocr};
 pub use geometry::waves;

@@ -14,7 +14,7 @@ use wavescope_hsa_intercept::Technique;
 use wavescope_software_gpu::{Fault, FaultPlan, TraceLoss};
 use wavescope_tests::{
     Bed, PATIENCE, Placed, PlacedWave, TARGETS, What, count, decode_walks, device_trace, is_detailed, loaded,
-    on_both_faces, on_engine, relative, total, walked,
+    on_both_faces, on_engine, relative, run_code, total, walked,
 };
 use wavescope_workload::Launch;
 use wavescope_workload::sample::Sample;
@@ -247,6 +247,57 @@ on_both_faces! {
             all += found.values().flatten().sum::<u64>();
         }
         assert!(all > 500, "only {all} requests");
+    }
+
+    // The compiled kernels have no buffer instructions: three loads, a store and an atomic by hand.
+    fn buffer_requests_of_later_chips_are_counted(bed on ["gfx1100", "gfx1201"]) {
+        let gfx12 = bed.gpu(0).target() == "gfx1201";
+        let known: [(&str, &[u32]); 3] = match gfx12 {
+            true => [
+                ("buffer_load_b32", &[0xC405_007C, 0x0080_0000, 0]),
+                ("buffer_store_b32", &[0xC406_807C, 0x0080_0000, 0]),
+                ("buffer_atomic_add_u32", &[0xC40D_407C, 0x0080_0000, 0]),
+            ],
+            false => [
+                ("buffer_load_b32", &[0xE050_0000, 0x8000_0000]),
+                ("buffer_store_b32", &[0xE068_0000, 0x8000_0000]),
+                ("buffer_atomic_add_u32", &[0xE0D4_0000, 0x8000_0000]),
+            ],
+        };
+        let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let [load, store, atomic] = known.map(|(name, words)| {
+            let found = wavescope_isa::decode(bed.gpu(0).target().parse().unwrap(), &bytes(words)).unwrap();
+            assert_eq!((found.mnemonic(), found.size()), (name, words.len() * 4));
+            bytes(words)
+        });
+        let code = [&load[..], &store, &load, &atomic, &load, &bytes(&[0xBFB0_0000])].concat();
+        let counted = count(bed, 1, 0, &["TA_BUFFER_LOAD_WAVEFRONTS", "TA_BUFFER_STORE_WAVEFRONTS"]);
+        counted.service.start().unwrap();
+        let kernel = run_code(bed, &code, 100_000, 64);
+        counted.service.stop(PATIENCE).unwrap();
+        let record = counted.take().pop().unwrap();
+        let dispatch = bed.placement.dispatches(0).into_iter().find(|placed| placed.kernel_object == kernel).unwrap();
+        // By (engine, compute unit of the engine); several of gfx12's places share a record's.
+        let mut found: HashMap<(u32, u32), [u64; 2]> = HashMap::new();
+        for value in record.records.iter().filter(|value| value.value > 0.0) {
+            let at = &value.position;
+            let name = Catalogue::name_of(value.counter).unwrap();
+            let place = (at.shader_engine.into(), at.instance.into());
+            found.entry(place).or_default()[usize::from(name.contains("STORE"))] += value.value as u64;
+        }
+        if gfx12 {
+            let sums = found.values().fold([0, 0], |sums, counts| [sums[0] + counts[0], sums[1] + counts[1]]);
+            assert_eq!(sums, [3 * dispatch.waves, dispatch.waves]);
+            return;
+        }
+        let units = bed.agent(0).compute_units / bed.agent(0).shader_engines / 2;
+        let mut expected: HashMap<_, [u64; 2]> = HashMap::new();
+        for wave in bed.placement.waves(0, dispatch.dispatch) {
+            let place = (wave.se, u32::from(wave.sa) * units + u32::from(wave.cu));
+            let sums = expected.entry(place).or_default();
+            (sums[0], sums[1]) = (sums[0] + 3, sums[1] + 1);
+        }
+        assert_eq!(found, expected);
     }
 
     // SQ_INSTS_VALU, SQ_INSTS_SALU, SQ_WAVES and three that make a second bank, sampled on every compute unit.

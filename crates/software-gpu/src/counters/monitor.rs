@@ -181,7 +181,7 @@ impl Monitor {
     pub(crate) fn count_instructions(&mut self, chip: &Chip) {
         self.instructions = true;
         for (xcc, perfmon) in self.xccs.iter_mut().enumerate() {
-            let units = chip.units_of_xcc(xcc).len();
+            let units = chip.compute_units_of_xcc(xcc);
             perfmon.live.watch_instructions(units);
             perfmon.sampled.watch_instructions(units);
         }
@@ -305,7 +305,7 @@ impl Monitor {
         let walk = self.walks.get(wave.walk).filter(|_| self.instructions);
         let executed = walk.map(|walk| walk.counts_between(from - wave.start, end - wave.start));
         if let Some(executed) = &executed {
-            live.units[usize::from(wave.place) - chip.units_of_xcc(xcc).start].add(executed);
+            live.units[chip.compute_unit_in_xcc(wave.place, wave.simd)].add(executed);
         }
         if gates.open(position) {
             let busy = extend(&mut self.busy.sequencers[xcc][sequencer], from, end);

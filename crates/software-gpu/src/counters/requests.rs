@@ -1,6 +1,6 @@
 //! Events of the texture addresser (TA): memory requests of one compute unit, by class.
 //!
-//! Numbers: `counter_defs.yaml` of ROCm/rocm-systems. Modelled where the instance of the block is the compute unit: gfx9.
+//! Numbers: `counter_defs.yaml` of ROCm/rocm-systems.
 
 use wavescope_pm4::Target;
 
@@ -69,11 +69,25 @@ impl Requests {
 
 /// What a TA event counts, if it is modelled.
 pub(crate) fn request(target: Target, event: u32) -> Option<Request> {
-    let [total, buffer, flat] = match target {
-        Target::Gfx908 | Target::Gfx90a => [32, 44, 100],
-        Target::Gfx942 | Target::Gfx950 => [29, 32, 51],
-        _ => return None,
-    };
+    match target {
+        Target::Gfx906 => None,
+        Target::Gfx908 | Target::Gfx90a => request_gfx9([32, 44, 100], event),
+        Target::Gfx942 | Target::Gfx950 => request_gfx9([29, 32, 51], event),
+        Target::Gfx1030 => match event {
+            101 => Some(Request::FlatRead),
+            102 => Some(Request::FlatWrite),
+            _ => None,
+        },
+        Target::Gfx1100 | Target::Gfx1200 | Target::Gfx1201 => match event {
+            45 => Some(Request::BufferRead),
+            46 => Some(Request::BufferWrite),
+            _ => None,
+        },
+    }
+}
+
+/// gfx9: one event for all, and four each from these for buffer and flat.
+fn request_gfx9([total, buffer, flat]: [u32; 3], event: u32) -> Option<Request> {
     let of = |kinds: [Request; 4], first: u32| kinds.get(event.checked_sub(first)? as usize).copied();
     let buffers = [Request::Buffer, Request::BufferRead, Request::BufferWrite, Request::BufferAtomic];
     let flats = [Request::Flat, Request::FlatRead, Request::FlatWrite, Request::FlatAtomic];

@@ -28,7 +28,7 @@ pub(crate) struct XccTotals {
     pub(crate) engines: Vec<Totals>,
     /// By sequencer.
     pub(crate) sequencers: Vec<Totals>,
-    /// Instructions by sequencer, and memory requests by place of the XCC, from its first. Both empty as long as nobody
+    /// Instructions by sequencer, and memory requests by compute unit of the XCC, from its first. Both empty as long as nobody
     /// has asked for such an event: they are large, and totals are copied at every sample.
     pub(crate) executed: Vec<Executed>,
     pub(crate) units: Vec<Requests>,

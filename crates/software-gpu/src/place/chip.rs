@@ -63,10 +63,30 @@ impl Chip {
         ends.map_or(0..0, |(first, last)| first.start..last.end)
     }
 
-    /// Index of the place at a position, counted from the first of its XCC.
-    pub(crate) fn unit_in_xcc(&self, position: Position) -> Option<usize> {
-        let range = self.units_of_xcc(usize::from(position.xcc));
-        self.positions[range].iter().position(|known| *known == position)
+    /// Compute units of an XCC: one for each place, two where places are WGPs.
+    pub(crate) fn compute_units_of_xcc(&self, xcc: usize) -> usize {
+        self.units_of_xcc(xcc).len() * self.compute_units_of_place()
+    }
+
+    const fn compute_units_of_place(&self) -> usize {
+        if self.units_are_wgps { 2 } else { 1 }
+    }
+
+    /// Index of the compute unit of a wave, counted from the first of its XCC.
+    pub(crate) fn compute_unit_in_xcc(&self, place: u16, simd: u8) -> usize {
+        let first = self.units_of_xcc(usize::from(self.position(place).xcc)).start;
+        let of_place = usize::from(self.compute_unit(place, simd)) % self.compute_units_of_place();
+        (usize::from(place) - first) * self.compute_units_of_place() + of_place
+    }
+
+    /// The same of the compute unit at a position; its `unit` is the compute unit's number in its array.
+    pub(crate) fn find_compute_unit(&self, at: Position) -> Option<usize> {
+        let count = self.compute_units_of_place();
+        let (place, of_place) = (usize::from(at.unit) / count, usize::from(at.unit) % count);
+        let at = Position { unit: place as u8, ..at };
+        let range = self.units_of_xcc(usize::from(at.xcc));
+        let place = self.positions[range].iter().position(|known| *known == at)?;
+        Some(place * count + of_place)
     }
 
     pub(crate) fn xccs(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use wavescope_pm4::{BlockId, GrbmGfxIndex, RegisterName, WaitRegMem};
+use wavescope_pm4::{BlockId, Generation, GrbmGfxIndex, RegisterName, WaitRegMem};
 
 use super::cache::Run;
 use super::program::{Destination, Op, Operation, Register, Source};
@@ -315,13 +315,29 @@ impl Command<'_> {
             return summed.then(|| totals.sequencers.get(sequencer).map_or(0, |sq| sq.wave_cycles / step));
         }
         let quantity = quantity(target, counter.block, event)?;
-        // Of blocks that each compute unit has, the instance is the unit.
         let unit = || {
-            let (sa, unit) = (index.sa.unwrap_or(0), index.instance.unwrap_or(0));
-            self.chip.unit_in_xcc(Position { xcc: xcc as u8, se: se as u8, sa, unit })
+            let (sa, unit) = self.compute_unit(index);
+            self.chip.find_compute_unit(Position { xcc: xcc as u8, se: se as u8, sa, unit })
         };
         let unit = matches!(quantity, crate::counters::Quantity::Requests(_)).then(unit).flatten();
         Some(totals.value(quantity, se, sequencer, unit))
+    }
+
+    /// Array and number of the compute unit that an index names in a block that every compute unit has: by the instance
+    /// on gfx9; by the instance over both arrays of the engine on gfx10 and gfx11, where command buffers select no array;
+    /// by WGP and instance on gfx12.
+    fn compute_unit(&self, index: GrbmGfxIndex) -> (u8, u8) {
+        let instance = index.instance.unwrap_or(0);
+        match (self.config.target.generation(), index.sa) {
+            (Generation::Gfx10 | Generation::Gfx11, None) => {
+                (instance / self.config.cu_per_sa, instance % self.config.cu_per_sa)
+            }
+            (Generation::Gfx9 | Generation::Gfx10 | Generation::Gfx11, sa) => (sa.unwrap_or(0), instance),
+            (Generation::Gfx12, sa) => {
+                let (wgp, of_wgp) = index.wgp().unwrap_or((0, 0));
+                (sa.unwrap_or(0), wgp * 2 + of_wgp)
+            }
+        }
     }
 
     /// The event that a counter's select register asks for; `None` where it counts nothing.
@@ -330,7 +346,7 @@ impl Command<'_> {
         const SIMD_MASK: u32 = 0xF << 24;
         let value = self.registers.read(counter.select, xcc, index);
         let is_sq = matches!(counter.block.id, BlockId::SQ | BlockId::SQ_CS);
-        let gfx9 = self.config.target.generation() == wavescope_pm4::Generation::Gfx9;
+        let gfx9 = self.config.target.generation() == Generation::Gfx9;
         let blind = is_sq && gfx9 && value & SIMD_MASK == 0;
         (!blind).then_some(value & counter.block.select.event_mask)
     }
@@ -378,12 +394,10 @@ pub(crate) fn gates(config: &DeviceConfig, roles: &Roles, registers: &RegisterFi
         let open = control & CS_EN != 0;
         let mask = match config.target.generation() {
             // VMID mask in the upper half; SH0's compute units in the mask register.
-            wavescope_pm4::Generation::Gfx9 if control >> 16 == 0 => 0,
-            wavescope_pm4::Generation::Gfx9 => {
-                read(RegisterName::SqPerfcounterMask, xcc, se).unwrap_or(0) & 0xFFFF
-            }
-            wavescope_pm4::Generation::Gfx10 => u32::MAX,
-            wavescope_pm4::Generation::Gfx11 | wavescope_pm4::Generation::Gfx12 => {
+            Generation::Gfx9 if control >> 16 == 0 => 0,
+            Generation::Gfx9 => read(RegisterName::SqPerfcounterMask, xcc, se).unwrap_or(0) & 0xFFFF,
+            Generation::Gfx10 => u32::MAX,
+            Generation::Gfx11 | Generation::Gfx12 => {
                 // FORCE_EN, or a VMID of the mask.
                 let second = read(RegisterName::SqPerfcounterCtrl2, xcc, se).unwrap_or(0);
                 if second & 0x1_FFFF == 0 { 0 } else { u32::MAX }
