@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use wavescope_core::DispatchId;
 use wavescope_counting::{Choice, PoolSize};
-use wavescope_hsa_intercept::Technique;
 use wavescope_workload::Launch;
 
 use crate::rig::*;

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 
 use wavescope_core::ContextId;
 use wavescope_counting::{Choice, CounterConfig, DispatchCounting, Error, PoolSize};
-use wavescope_hsa_intercept::Technique;
 use wavescope_workload::{Launch, Queue};
 
 use crate::rig::*;
@@ -149,26 +148,6 @@ on_both_faces! {
     }
 }
 
-// A dispatch callback may stop its own context: it returns, and the dispatch is still delivered.
-#[test]
-fn a_callback_may_stop_its_context() {
-    static COUNTING: OnceLock<DispatchCounting> = OnceLock::new();
-    let rig = Rig::in_process("gfx942", Technique::Doorbell);
-    let config = rig.config(0, &["SQ_WAVES"], PoolSize(4));
-    let (counting, records) = rig.counting(1, &[0], move |_| {
-        let stopped = COUNTING.get().map(|counting| counting.stop(LIMIT));
-        assert!(matches!(stopped, None | Some(Ok(()) | Err(Error::Interception(_)))), "{stopped:?}");
-        Choice { config: Some(Arc::clone(&config)), user_data: 0 }
-    });
-    counting.start().unwrap();
-    assert!(COUNTING.set(counting).is_ok());
-    let counting = COUNTING.get().unwrap();
-    rig.queue(0).submit(&batch([launch(&rig, 0, 3)])).unwrap().wait(LIMIT).unwrap();
-    assert!(!counting.is_active());
-    let counted = records.recv_timeout(LIMIT).unwrap();
-    assert_eq!(total(&counted, "SQ_WAVES"), 3.0);
-}
-
 fn refusal(rig: &Rig, names: &[&str]) -> String {
     let memory =
         Arc::new(wavescope_hsa_intercept::ProgramMemory::new(rig.interceptor.hsa().clone(), rig.agent(0).id));
@@ -176,40 +155,57 @@ fn refusal(rig: &Rig, names: &[&str]) -> String {
     CounterConfig::new(rig.agent(0), names, programs, memory, PoolSize(1)).unwrap_err().to_string()
 }
 
-// Refused when configured, with the block, what was asked and what there is; names are checked.
-#[test]
-fn impossible_configurations_are_refused_with_reasons() {
-    let rig = Rig::in_process("gfx942", Technique::Doorbell);
-    let sq = [
-        "SQ_WAVES",
-        "SQ_BUSY_CYCLES",
-        "SQ_INSTS_VALU",
-        "SQ_INSTS_SALU",
-        "SQ_INSTS_SMEM",
-        "SQ_INSTS_LDS",
-        "SQ_WAVE_CYCLES",
-        "SQ_WAIT_INST_ANY",
-        "SQ_INSTS_BRANCH",
-    ];
-    let reason = refusal(&rig, &sq);
-    assert!(reason.contains("block SQ of gfx942 counts 8 events at once, 9 were asked for"), "{reason}");
-    assert!(reason.contains("SQ_WAVE_CYCLES"), "{reason}");
-    let reason = refusal(&rig, &["SQ_WAVES", "SQ_WAVE"]);
-    assert!(reason.contains("no counter `SQ_WAVE`; did you mean `SQ_WAVE"), "{reason}");
-    let reason = refusal(&rig, &["NO_SUCH"]);
-    assert_eq!(reason, "gfx942 has no counter `NO_SUCH`");
-    let reason = refusal(&rig, &["MeanOccupancyPerCU"]);
-    assert!(reason.contains("is computed ("), "{reason}");
-    assert_eq!(refusal(&rig, &[]), "no counter was asked for");
-}
+on_both_faces! {
+    /// A dispatch callback may stop its own context: it returns, and the dispatch is still delivered.
+    fn a_callback_may_stop_its_context(rig on "gfx942") {
+        let service = Arc::new(OnceLock::<DispatchCounting>::new());
+        let inside = Arc::clone(&service);
+        let config = rig.config(0, &["SQ_WAVES"], PoolSize(4));
+        let (counting, records) = rig.counting(1, &[0], move |_| {
+            let stopped = inside.get().map(|counting| counting.stop(LIMIT));
+            assert!(matches!(stopped, None | Some(Ok(()) | Err(Error::Interception(_)))), "{stopped:?}");
+            Choice { config: Some(Arc::clone(&config)), user_data: 0 }
+        });
+        counting.start().unwrap();
+        assert!(service.set(counting).is_ok());
+        let counting = service.get().unwrap();
+        rig.queue(0).submit(&batch([launch(rig, 0, 3)])).unwrap().wait(LIMIT).unwrap();
+        assert!(!counting.is_active());
+        let counted = records.recv_timeout(LIMIT).unwrap();
+        assert_eq!(total(&counted, "SQ_WAVES"), 3.0);
+    }
 
-// Eight of a block fit, in any order and also if some are named twice.
-#[test]
-fn a_full_block_is_accepted() {
-    let rig = Rig::in_process("gfx942", Technique::Doorbell);
-    let names = ["SQ_WAVES", "SQ_INSTS_VALU", "SQ_WAVES", "SQ_BUSY_CYCLES"];
-    let config = rig.config(0, &names, PoolSize(1));
-    assert_eq!(config.counters().len(), 3);
-    // 32 shader engines, each with one sequencer counter per event.
-    assert_eq!(config.places().len(), 3 * 32);
+    /// Refused when configured, with the block, what was asked and what there is; names are checked.
+    fn impossible_configurations_are_refused_with_reasons(rig on "gfx942") {
+        let sq = [
+            "SQ_WAVES",
+            "SQ_BUSY_CYCLES",
+            "SQ_INSTS_VALU",
+            "SQ_INSTS_SALU",
+            "SQ_INSTS_SMEM",
+            "SQ_INSTS_LDS",
+            "SQ_WAVE_CYCLES",
+            "SQ_WAIT_INST_ANY",
+            "SQ_INSTS_BRANCH",
+        ];
+        let reason = refusal(rig, &sq);
+        assert!(reason.contains("block SQ of gfx942 counts 8 events at once, 9 were asked for"), "{reason}");
+        assert!(reason.contains("SQ_WAVE_CYCLES"), "{reason}");
+        let reason = refusal(rig, &["SQ_WAVES", "SQ_WAVE"]);
+        assert!(reason.contains("no counter `SQ_WAVE`; did you mean `SQ_WAVE"), "{reason}");
+        let reason = refusal(rig, &["NO_SUCH"]);
+        assert_eq!(reason, "gfx942 has no counter `NO_SUCH`");
+        let reason = refusal(rig, &["MeanOccupancyPerCU"]);
+        assert!(reason.contains("is computed ("), "{reason}");
+        assert_eq!(refusal(rig, &[]), "no counter was asked for");
+    }
+
+    /// Eight of a block fit, in any order and also if some are named twice.
+    fn a_full_block_is_accepted(rig on "gfx942") {
+        let names = ["SQ_WAVES", "SQ_INSTS_VALU", "SQ_WAVES", "SQ_BUSY_CYCLES"];
+        let config = rig.config(0, &names, PoolSize(1));
+        assert_eq!(config.counters().len(), 3);
+        // 32 shader engines, each with one sequencer counter per event.
+        assert_eq!(config.places().len(), 3 * 32);
+    }
 }

@@ -19,3 +19,5 @@ mod strace;
 mod stress;
 #[cfg(test)]
 mod system_calls;
+#[cfg(test)]
+mod tracing;

@@ -1,8 +1,9 @@
 //! Rings written by hand, as applications do that do not go through a library.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
 
-use hsa_sys::CoreApiTable;
+use hsa_sys::{CoreApiTable, amd_signal_t};
 use wavescope_core::{AqlPacket, Fence, PacketHeader, PacketType};
 use wavescope_workload::Queue;
 
@@ -55,6 +56,16 @@ pub(crate) fn reserve(rig: &Rig, queue: &Queue, count: u64) -> u64 {
     let add = core(rig).hsa_queue_add_write_index_scacq_screl_fn.unwrap();
     // SAFETY: the queue lives.
     unsafe { add(queue.raw(), count) }
+}
+
+/// What a device does to ring: a plain store to the signal's value.
+pub(crate) fn device_store(queue: &Queue, value: i64) {
+    // SAFETY: the queue lives.
+    let doorbell = unsafe { (*queue.raw()).doorbell_signal };
+    let address = doorbell.handle as usize + offset_of!(amd_signal_t, value);
+    // SAFETY: a signal's handle is its address, and the value is accessed atomically.
+    let word = unsafe { AtomicI64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) };
+    word.store(value, Ordering::Release);
 }
 
 /// The rig, lent to threads: they only use its thread-safe parts.

@@ -4,11 +4,10 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use hsa_sys::{amd_queue_v2_t, amd_signal_t};
+use hsa_sys::amd_queue_v2_t;
 use wavescope_core::{AqlPacket, DispatchCounters, Fence, PacketHeader, PacketType, Records};
 use wavescope_counting::{DispatchCounting, PoolSize};
-use wavescope_hsa_intercept::Technique;
-use wavescope_workload::{Batch, Dependency, Launch, Queue};
+use wavescope_workload::{Batch, Dependency, Launch};
 
 use crate::packets::*;
 use crate::rig::*;
@@ -232,16 +231,6 @@ with_fronts! {
         counting.stop(LIMIT).unwrap();
         assert_eq!(all(&records), (1..=20).collect::<Vec<_>>());
     }
-}
-
-/// What a device does to ring: a plain store to the signal's value.
-fn device_store(queue: &Queue, value: i64) {
-    // SAFETY: the queue lives.
-    let doorbell = unsafe { (*queue.raw()).doorbell_signal };
-    let address = doorbell.handle as usize + offset_of!(amd_signal_t, value);
-    // SAFETY: a signal's handle is its address, and the value is accessed atomically.
-    let word = unsafe { AtomicI64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) };
-    word.store(value, Ordering::Release);
 }
 
 fn our_barrier() -> AqlPacket {

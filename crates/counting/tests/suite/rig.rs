@@ -12,7 +12,8 @@ use wavescope_core::{
     record_stream,
 };
 use wavescope_counting::{Choice, CounterConfig, Delivery, DispatchCounting, PoolSize, Setup};
-use wavescope_hsa_intercept::{Interceptor, Options, ProgramMemory, Technique};
+pub(crate) use wavescope_hsa_intercept::Technique;
+use wavescope_hsa_intercept::{Interceptor, Options, ProgramMemory};
 use wavescope_on_rocr::{Gpus, Place, Profile, rerun, runtime_table};
 use wavescope_software_gpu::face::{self, SoftwareRuntime};
 use wavescope_workload::{Application, Batch, Gpu, Kernel, Launch, Module, Queue, kernels};

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use wavescope_counting::PoolSize;
-use wavescope_hsa_intercept::Technique;
 use wavescope_workload::{Batch, Launch, Queue};
 
 use crate::packets::Shared;
@@ -110,18 +109,8 @@ fn stress(rig: &Rig) {
     assert_eq!((seen.len() as u64, lost), (summary.counted, 0), "of {windows} windows, {summary:?}");
 }
 
-#[test]
-fn intercept_queues_hold_under_stress() {
-    stress(&Rig::in_process("gfx942-x4", Technique::Runtime));
-}
-
-#[test]
-fn fronts_hold_under_stress() {
-    stress(&Rig::in_process("gfx942-x4", Technique::Doorbell));
-}
-
-#[test]
-fn fronts_hold_under_stress_on_rocr() {
-    let (module, test) = (module_path!(), "fronts_hold_under_stress_on_rocr");
-    Rig::on_rocr(module, test, "gfx942-x4", Technique::Doorbell, stress);
+on_both_faces! {
+    fn producers_queues_and_windows_that_come_and_go(rig on "gfx942-x4") {
+        stress(rig);
+    }
 }

@@ -2,7 +2,6 @@
 //! store to memory.
 
 use wavescope_counting::PoolSize;
-use wavescope_hsa_intercept::Technique;
 
 use crate::packets::*;
 use crate::rig::*;
