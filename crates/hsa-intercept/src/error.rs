@@ -1,5 +1,6 @@
 //! What goes wrong between the application's queues and the services.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use wavescope_core::{AgentId, DispatchId, InterceptionError, QueueId, SubscriptionId};
@@ -16,6 +17,12 @@ pub enum Error {
     MissingEntry {
         /// Name of the entry.
         call: &'static str,
+    },
+    /// Another copy of this library intercepts the runtime already: everything would be measured twice.
+    #[error("the runtime is intercepted already, by {}", path.display())]
+    InstalledElsewhere {
+        /// The object that contains the other copy.
+        path: PathBuf,
     },
     /// There are more queues than can be told apart.
     #[error("no place for another queue")]

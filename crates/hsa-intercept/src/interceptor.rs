@@ -24,6 +24,7 @@ use crate::Error;
 use crate::application_queues::{ApplicationQueues, Made};
 use crate::blind::{OtherQueues, Others};
 use crate::code_objects::{CodeObject, CodeObjectListener, CodeObjects, Kernel};
+use crate::copies;
 use crate::device::Signal;
 use crate::engine::Engine;
 use crate::hsa_device::HsaDevice;
@@ -93,7 +94,8 @@ impl Interceptor {
     ///
     /// # Errors
     /// [`Error::Hsa`] for a table of an unknown version, [`Error::MissingEntry`] for one without the entries that
-    /// interception needs. The table is untouched then.
+    /// interception needs, [`Error::InstalledElsewhere`] if another copy of this library was faster. The table is untouched
+    /// then.
     pub unsafe fn install(
         table: *mut HsaApiTable,
         topology: Option<&Topology>,
@@ -109,6 +111,9 @@ impl Interceptor {
         let interceptor = Arc::new(Self::new(hsa, options));
         // SAFETY: likewise.
         let mut slots = unsafe { table::slots(table, &interceptor) }?;
+        if let Some(path) = copies::installed_in(&slots) {
+            return Err(Error::InstalledElsewhere { path });
+        }
         // They lead to us already, through the other tool.
         slots.retain(|slot| !covered.iter().any(|covered| covered.is_at(slot)));
         table::lead_to(&interceptor);

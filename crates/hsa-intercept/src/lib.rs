@@ -85,6 +85,7 @@ mod agent;
 mod application_queues;
 mod blind;
 mod code_objects;
+mod copies;
 mod correlation;
 mod device;
 mod engine;

@@ -66,6 +66,11 @@ impl Slot {
         Ok(Self { place, ours, original })
     }
 
+    /// What stood there before us.
+    pub(crate) fn original(&self) -> *const c_void {
+        self.original
+    }
+
     /// Whether both stand at the same place of a table.
     pub(crate) fn is_at(&self, other: &Self) -> bool {
         self.place == other.place

@@ -48,9 +48,6 @@ const SHORTEST_TICK: Duration = Duration::from_millis(1);
 /// The same while such things may come at any time.
 const LONGEST_TICK: Duration = Duration::from_millis(20);
 
-/// How long a last look may take: the thread only has to come to it.
-const LAST_LOOK: Duration = Duration::from_millis(200);
-
 /// The reaper as others see it.
 pub(crate) struct Reaper {
     device: Arc<dyn Device>,
@@ -60,19 +57,21 @@ pub(crate) struct Reaper {
     /// How long a run may keep ready ones waiting.
     patience: Mutex<Duration>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    looks: Mutex<Looks>,
-    looked: Condvar,
+    /// Held while somebody looks: mostly the thread.
+    landing: Mutex<Landing>,
+    life: Mutex<Life>,
+    ended: Condvar,
     /// Somebody has news, for a thread that pauses.
     news: Mutex<bool>,
     came: Condvar,
 }
 
-/// Rounds that the thread began and finished.
+/// How far the thread has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Looks {
-    begun: u64,
-    finished: u64,
-    /// The thread left its loop.
+struct Life {
+    /// It cannot begin while a constructor holds the loader's lock.
+    begun: bool,
+    /// It left its loop.
     over: bool,
 }
 
@@ -81,9 +80,16 @@ struct Looks {
 pub(crate) struct LastLook(Cell<bool>);
 
 impl LastLook {
-    /// Has `reaper` look, the first time. Whether there was a look.
+    /// Looks, the first time. Whether there was a look.
     pub(crate) fn take(&self, reaper: &Reaper) -> bool {
-        self.0.replace(true) || reaper.look_again()
+        // Inside a hook of a queue nobody may be told of it.
+        if InsideHook::is_current() {
+            return false;
+        }
+        if !self.0.replace(true) {
+            reaper.look();
+        }
+        true
     }
 }
 
@@ -108,8 +114,15 @@ pub(crate) struct Rounds {
     tick: Duration,
     /// The last look found something, and nobody waits for what the next finds.
     in_flow: bool,
+}
+
+/// What a look found.
+struct Seen {
+    /// Something is out that nothing announces.
+    unannounced: bool,
+    /// Something retired.
+    landed: bool,
     queues: Vec<Arc<Queue>>,
-    landing: Landing,
 }
 
 impl Reaper {
@@ -120,8 +133,9 @@ impl Reaper {
             rings: AtomicI64::new(0),
             patience: Mutex::new(PATIENCE),
             thread: Mutex::new(None),
-            looks: Mutex::new(Looks::default()),
-            looked: Condvar::new(),
+            landing: Mutex::new(Landing::default()),
+            life: Mutex::new(Life::default()),
+            ended: Condvar::new(),
             news: Mutex::new(false),
             came: Condvar::new(),
         }
@@ -150,22 +164,18 @@ impl Reaper {
     fn prepare(&self) -> Result<Rounds, Error> {
         let bell = self.device.create_signal(COUNTER_START, SignalKind::Interrupt)?;
         self.inbox.lock().bell = Some(bell);
-        Ok(Rounds {
-            bell,
-            heard: COUNTER_START,
-            limit: LONGEST_WAIT,
-            tick: SHORTEST_TICK,
-            in_flow: false,
-            queues: Vec::new(),
-            landing: Landing::default(),
-        })
+        Ok(Rounds { bell, heard: COUNTER_START, limit: LONGEST_WAIT, tick: SHORTEST_TICK, in_flow: false })
     }
 
     /// The thread.
     fn run(&self, rounds: &mut Rounds) {
-        while self.round(rounds) {}
-        self.looks.lock().over = true;
-        self.looked.notify_all();
+        self.life.lock().begun = true;
+        // Stopped before it began: the runtime may be gone, so nothing of it is touched.
+        if !self.inbox.lock().stop {
+            while self.round(rounds) {}
+        }
+        self.life.lock().over = true;
+        self.ended.notify_all();
     }
 
     /// The bell, for packets that ring it.
@@ -210,23 +220,14 @@ impl Reaper {
         }
     }
 
-    /// Has every queue looked at once more, from now on: a packet that rings may be lost. `false` if the thread does not
-    /// come to it.
-    fn look_again(&self) -> bool {
-        let begun = self.looks.lock().begun;
-        if InsideHook::is_current() || !self.wake() {
-            return false;
-        }
-        let deadline = Deadline::after(LAST_LOOK);
-        let mut looks = self.looks.lock();
-        while looks.finished <= begun && !looks.over {
-            let (next, timed_out) = self.looked.wait_timeout(looks, deadline.left());
-            looks = next;
-            if timed_out {
-                break;
+    /// Waits for `done` in slices while the thread cannot begin, and does its work meanwhile. Returns at once if it can.
+    pub(crate) fn stand_in(&self, deadline: Deadline, done: impl Fn(Deadline) -> bool) {
+        while !self.life.lock().begun && !deadline.is_over() && !InsideHook::is_current() {
+            self.look();
+            if done(Deadline::after(SHORTEST_TICK.min(deadline.left()))) {
+                return;
             }
         }
-        looks.finished > begun
     }
 
     /// Does the reaper's work for a destroyed queue after the reaper's end.
@@ -236,7 +237,7 @@ impl Reaper {
         if thread.is_some() {
             return;
         }
-        queue.reap(&mut Landing::default());
+        queue.reap(&mut self.landing.lock());
         queue.release();
     }
 
@@ -251,15 +252,20 @@ impl Reaper {
         if running.is_none() {
             return Ok(());
         }
-        let mut looks = self.looks.lock();
-        while !looks.over {
-            let (next, timed_out) = self.looked.wait_timeout(looks, deadline.left());
-            looks = next;
-            if timed_out && !looks.over {
+        let mut life = self.life.lock();
+        if !life.begun {
+            // It ends as soon as it begins; nobody waits for that. The bell is its own.
+            *running = None;
+            return Ok(());
+        }
+        while !life.over {
+            let (next, timed_out) = self.ended.wait_timeout(life, deadline.left());
+            life = next;
+            if timed_out && !life.over {
                 return Err(Error::ThreadBusy { thread: NAME });
             }
         }
-        drop(looks);
+        drop(life);
         // It has left its loop: nothing to wait for.
         let _ = running.take().map(JoinHandle::join);
         let Some(bell) = self.inbox.lock().bell.take() else { return Ok(()) };
@@ -279,27 +285,30 @@ impl Reaper {
         } else {
             self.device.wait_below(rounds.bell, rounds.heard, rounds.limit);
         }
-        self.looks.lock().begun += 1;
         rounds.heard = self.device.load(rounds.bell);
-        let stop = self.read_inbox(&mut rounds.queues);
-        let (mut unannounced, landed) = (false, rounds.landing.count);
-        for queue in &rounds.queues {
+        // Asked first: what comes while it looks is looked at once more.
+        let stop = self.inbox.lock().stop;
+        let seen = self.look();
+        let limit = self.end_late_marks().min(self.overrun_late(&seen.queues));
+        rounds.limit = limit.min(self.next_tick(&mut rounds.tick, seen.unannounced));
+        rounds.in_flow = seen.landed && !seen.queues.iter().any(|queue| queue.agent.somebody_waits());
+        !stop
+    }
+
+    /// One look at every queue: tells of what retired, and frees what was destroyed.
+    fn look(&self) -> Seen {
+        let mut landing = self.landing.lock();
+        let (queues, before) = (self.read_inbox(), landing.count);
+        let mut unannounced = false;
+        for queue in &queues {
             // Asked first: a queue that is destroyed meanwhile is looked at once more.
             let destroyed = queue.is_destroyed();
-            unannounced |= reap(queue, &mut rounds.landing);
+            unannounced |= reap(queue, &mut landing);
             if destroyed {
                 queue.release();
             }
         }
-        let limit = self.end_late_marks().min(self.overrun_late(&rounds.queues));
-        rounds.limit = limit.min(self.next_tick(&mut rounds.tick, unannounced));
-        rounds.in_flow =
-            rounds.landing.count != landed && !rounds.queues.iter().any(|queue| queue.agent.somebody_waits());
-        let mut looks = self.looks.lock();
-        looks.finished = looks.begun;
-        drop(looks);
-        self.looked.notify_all();
-        !stop
+        Seen { unannounced, landed: landing.count != before, queues }
     }
 
     /// Waits until somebody has news, for `time` at most.
@@ -349,12 +358,11 @@ impl Reaper {
         Duration::ZERO
     }
 
-    /// Copies the list of queues; those that were released in the round before leave it.
-    fn read_inbox(&self, queues: &mut Vec<Arc<Queue>>) -> bool {
+    /// The list of queues; those that were released in the look before leave it.
+    fn read_inbox(&self) -> Vec<Arc<Queue>> {
         let mut inbox = self.inbox.lock();
         inbox.queues.retain(|queue| !(queue.is_destroyed() && queue.signals().is_none()));
-        queues.clone_from(&inbox.queues);
-        inbox.stop
+        inbox.queues.clone()
     }
 }
 

@@ -345,6 +345,7 @@ impl Engine {
             // Nothing announces what is only traced.
             self.reaper.wake();
         }
+        self.reaper.stand_in(deadline, |soon| subscriber.wait_drained(soon));
         let drained = || subscriber.in_flight() == 0;
         if subscriber.wait_drained(deadline) || (last_look.take(&self.reaper) && drained()) {
             return Ok(());

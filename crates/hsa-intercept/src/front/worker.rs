@@ -45,6 +45,8 @@ struct State {
     /// There is something to do.
     woken: bool,
     stop: bool,
+    /// The thread began: it cannot while a constructor holds the loader's lock.
+    begun: bool,
     /// The thread left its loop.
     over: bool,
     thread: Option<JoinHandle<()>>,
@@ -74,13 +76,14 @@ impl Worker {
         }
         let worker = Arc::clone(self);
         let run = move || {
+            worker.state.lock().begun = true;
             thread_mark::mark_internal();
             worker.run();
             worker.state.lock().over = true;
             worker.changed.notify_all();
         };
         let thread = thread::Builder::new().name(NAME.to_owned()).spawn(run).map_err(Error::NoThread)?;
-        (state.thread, state.over) = (Some(thread), false);
+        (state.thread, state.begun, state.over) = (Some(thread), false, false);
         Ok(())
     }
 
@@ -101,6 +104,11 @@ impl Worker {
         self.state.lock().stop = true;
         self.wake();
         let mut state = self.state.lock();
+        if !state.begun {
+            // It ends as soon as it begins; nobody waits for that.
+            state.thread = None;
+            return Ok(true);
+        }
         while state.thread.is_some() && !state.over {
             let (next, timed_out) = self.changed.wait_timeout(state, deadline.left());
             state = next;

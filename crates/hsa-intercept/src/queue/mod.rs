@@ -257,12 +257,15 @@ impl Queue {
 
     /// Waits until nothing of ours is in flight; `false` if that was not so at the `deadline`.
     pub(crate) fn wait_empty(&self, deadline: Deadline) -> bool {
-        let mut flight = self.flight.lock();
-        if flight.has_loose() {
-            drop(flight);
+        if self.flight.lock().has_loose() {
             self.reaper.wake();
-            flight = self.flight.lock();
         }
+        self.reaper.stand_in(deadline, |soon| self.wait_landed(soon));
+        self.wait_landed(deadline)
+    }
+
+    fn wait_landed(&self, deadline: Deadline) -> bool {
+        let mut flight = self.flight.lock();
         while !flight.is_empty() {
             let (next, timed_out) = self.emptied.wait_timeout(flight, deadline.left());
             flight = next;
