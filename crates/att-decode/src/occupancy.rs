@@ -45,10 +45,11 @@ impl OccupancyLog {
     #[cold]
     #[inline(never)]
     fn settle(&mut self, code: &CodeObjects, emitter: &mut Emitter<'_>) {
-        if let Some(record) = self.stored.pop()
+        if let Some(mut record) = self.stored.pop()
             && self.mode == Mode::Sent
         {
-            emitter.emit(Record::Occupancy(&[late(record, code)]));
+            resolve(&mut record, code);
+            emitter.emit(Record::Occupancy(&[record]));
         }
     }
 
@@ -73,9 +74,7 @@ impl OccupancyLog {
                 continue;
             }
             if code.can_resolve_late() {
-                for record in &mut *records {
-                    *record = late(*record, code);
-                }
+                records.iter_mut().for_each(|record| resolve(record, code));
             }
             emitter.emit(Record::Occupancy(records));
             records.clear();
@@ -83,12 +82,12 @@ impl OccupancyLog {
     }
 }
 
-/// A start whose code object may have been announced after it.
-fn late(mut record: Occupancy, code: &CodeObjects) -> Occupancy {
-    if record.is_start() {
+/// Looks the entry of a start up once more: its code object may have been announced after it.
+#[inline]
+fn resolve(record: &mut Occupancy, code: &CodeObjects) {
+    if record.pc.code_object_id == 0 && record.is_start() {
         record.pc = code.resolve_late(record.pc);
     }
-    record
 }
 
 /// Places that a [`Running`] tells apart.

@@ -310,15 +310,10 @@ impl RdnaDecoder {
                     Special::Passed => continue,
                     Special::Careful => return false,
                     Special::Misc => {}
-                    Special::Sample(value) => {
-                        let storing = Storing::at(generation::<F>(), true);
-                        store(&mut self.realtime, storing, at.time, value, &mut out.emitter);
-                        self.is_attentive = self.realtime.is_full();
-                        if self.is_attentive {
-                            return false;
-                        }
-                        continue;
+                    Special::Sample(value) if self.fills_samples(generation::<F>(), value, at.time, out) => {
+                        return false;
                     }
+                    Special::Sample(_) => continue,
                 }
             } else {
                 pad = entry.pad;
@@ -345,6 +340,20 @@ impl RdnaDecoder {
             self.apply::<F>(token, false, out);
         }
         true
+    }
+
+    /// Stores a sample of the real-time clock; says whether samples must be handed over now.
+    #[inline(never)]
+    fn fills_samples(
+        &mut self,
+        generation: Generation,
+        value: u64,
+        time: i64,
+        out: &mut Outside<'_>,
+    ) -> bool {
+        store(&mut self.realtime, Storing::at(generation, true), time, value, &mut out.emitter);
+        self.is_attentive = self.realtime.is_full();
+        self.is_attentive
     }
 
     /// Takes a token on gfx10 and gfx11: those before it are due if their time is earlier.
