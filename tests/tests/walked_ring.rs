@@ -10,8 +10,9 @@ use wavescope_aql_profile::{
 use wavescope_att_decode::{CodeObjects, Decoder, EventKind, Options, Record};
 use wavescope_core::AqlPacket;
 use wavescope_hsa_intercept::Technique;
+use wavescope_software_gpu::{Fault, FaultPlan, Harvest};
 use wavescope_tests::{
-    Bed, PATIENCE, PlacedWave, decode_walks, in_process, is_detailed, loaded, on_engine, relative, walked,
+    Bed, PATIENCE, PlacedWave, decode_walks, is_detailed, loaded, on_engine, relative, walked,
 };
 use wavescope_workload::sample::Sample;
 use wavescope_workload::{Batch, Launch, Queue};
@@ -96,6 +97,14 @@ impl Ring {
     }
 }
 
+/// A machine with the first unit of each shader engine and nothing else, so that buffers fill soon.
+fn small(target: &str) -> Bed {
+    let positions = (0..8_u8).flat_map(|xcc| (0..8).flat_map(move |se| (0..32).map(move |at| (xcc, se, at))));
+    let gone = positions.filter(|(.., at)| *at != 0);
+    let harvest = |(xcc, se, at): (u8, u8, u8)| Fault::Harvest(Harvest { xcc, se, sa: at / 16, cu: at % 16 });
+    Bed::with_faults(target, Technique::Doorbell, FaultPlan { faults: gone.map(harvest).collect() })
+}
+
 /// Runs everything, twice.
 fn run_all(queue: &Queue, launches: &[Launch]) {
     let mut batch = Batch::new();
@@ -116,7 +125,8 @@ fn traced_waves(bed: &Bed, launches: &[Launch]) -> Vec<PlacedWave> {
 
 #[test]
 fn buffers_in_turn_hold_one_stream() {
-    in_process(&TARGETS, Technique::Doorbell, |bed| {
+    for target in TARGETS {
+        let bed = &small(target);
         let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
         let launches = sample.launches().unwrap();
         // An even ring on one, odd ones on the others.
@@ -135,16 +145,17 @@ fn buffers_in_turn_hold_one_stream() {
         let expected = walked(bed, &placed, |wave| is_detailed(bed.agent(0), 0, wave));
         let found = decode_walks(&data, &loaded(bed, &launches));
         assert_eq!(relative(found), relative(expected));
-    });
+    }
 }
 
 #[test]
 fn tokens_are_lost_and_told_when_nobody_takes_full_buffers() {
-    in_process(&TARGETS, Technique::Doorbell, |bed| {
+    for target in TARGETS {
+        let bed = &small(target);
         let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
         let launches = sample.launches().unwrap();
         let mut ring = Ring::start(bed, 2);
-        for _ in 0..100 {
+        for _ in 0..20 {
             run_all(&ring.queue, &launches);
         }
         // Both are full by now; the second goes on where the first lies.
@@ -162,5 +173,5 @@ fn tokens_are_lost_and_told_when_nobody_takes_full_buffers() {
         });
         outcome.unwrap();
         assert_eq!(losses, 1);
-    });
+    }
 }
