@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use wavescope_aql_profile::{
-    AgentShape, CounterProgram, Dimension, DimensionId, Event, Memory, PacketPrograms, dimensions,
-};
+use wavescope_aql_profile::{AgentShape, CounterProgram, Event, Memory, PacketPrograms, dimensions};
 use wavescope_core::{Agent, AgentId, CounterId, CounterRecord, GfxTarget, Position};
 use wavescope_pm4::Block;
 
 use crate::Error;
 use crate::catalogue::{BaseCounter, Catalogue};
+use crate::places::places;
 use crate::pool::Pool;
 
 /// A set of counters of one agent. Making one checks every limit; dispatches then only take an instance of its packet
@@ -196,40 +195,4 @@ fn check_capacity(
         }
     }
     Ok(())
-}
-
-/// Counter and place of each sample.
-fn places(
-    program: &dyn CounterProgram,
-    shape: &AgentShape,
-    asked: &[Event],
-    owners: &[CounterId],
-) -> Result<Vec<(CounterId, Position)>, wavescope_aql_profile::Error> {
-    let mut places = Vec::with_capacity(program.samples().len());
-    for sample in program.samples() {
-        let event = program.events()[sample.event as usize];
-        // A program reports what it was asked for and nothing else.
-        let owner = asked.iter().position(|other| *other == event).unwrap_or_default();
-        let dimensions = dimensions(shape, event.block)?;
-        let position = position(dimensions.as_slice(), &dimensions.coordinates(sample.counter_id));
-        places.push((owners[owner], position));
-    }
-    Ok(places)
-}
-
-/// Coordinates by name.
-fn position(dimensions: &[Dimension], coordinates: &[u8]) -> Position {
-    let mut position = Position::default();
-    for (dimension, &coordinate) in dimensions.iter().zip(coordinates) {
-        let place = match dimension.id {
-            DimensionId::XCD => &mut position.xcc,
-            DimensionId::AID => &mut position.aid,
-            DimensionId::SE => &mut position.shader_engine,
-            DimensionId::SA => &mut position.shader_array,
-            DimensionId::WGP => &mut position.wgp,
-            _ => &mut position.instance,
-        };
-        *place = u16::from(coordinate);
-    }
-    position
 }

@@ -40,6 +40,7 @@ mod actor;
 mod catalogue;
 mod config;
 mod error;
+mod places;
 mod pool;
 mod programs;
 mod service;

@@ -3,10 +3,10 @@
 use crate::bench::{Bench, Face};
 use crate::on_both_faces;
 
-/// Runs of what races with the end of the process; `WAVESCOPE_STRESS_RUNS=200` makes it long.
+/// Runs of what races with the end of the process.
 fn runs() -> u32 {
-    let wanted = std::env::var("WAVESCOPE_STRESS_RUNS").ok();
-    wanted.and_then(|number| number.parse().ok()).unwrap_or(15)
+    let is_long = std::env::var("NEXTEST_PROFILE").is_ok_and(|profile| profile == "stress");
+    if is_long { 200 } else { 15 }
 }
 
 on_both_faces! {
@@ -15,7 +15,7 @@ on_both_faces! {
     }
 
     /// Work is queued, nobody waits for it, main returns: no crash, no hang, and what was delivered is right.
-    fn a_process_may_end_with_work_on_its_way(bench) {
+    fn a_process_ends_with_work_on_its_way_under_stress(bench) {
         for _ in 0..runs() {
             let ended = bench.run(bench.application("forgets", None)).left_with(0);
             let mut seen = std::collections::HashSet::new();
@@ -27,7 +27,7 @@ on_both_faces! {
     }
 
     /// Without `hsa_shut_down` nobody tells the tool.
-    fn a_process_may_end_without_shutting_down(bench) {
+    fn a_process_ends_without_shutting_down_under_stress(bench) {
         for _ in 0..runs() {
             bench.run(bench.application("leaves", None)).left_with(0);
         }

@@ -1,9 +1,11 @@
 //! Values against the launch geometry.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
-use wavescope_core::DispatchId;
+use wavescope_core::{CounterRecord, DispatchId, Position};
 use wavescope_counting::{Choice, PoolSize};
+use wavescope_software_gpu::{Truth, TruthSink, face};
 use wavescope_workload::Launch;
 
 use crate::rig::*;
@@ -36,6 +38,41 @@ fn waves(grid: [u32; 3], workgroup: [u16; 3], wave_size: u32) -> u64 {
         }
     }
     waves
+}
+
+/// Waves of the model's log by engine, array and work-group processor.
+#[derive(Default)]
+struct Placed(Mutex<HashMap<(u16, u16, u16), u32>>);
+
+impl TruthSink for Placed {
+    fn record(&self, truth: &Truth) {
+        if let Truth::Wave(wave) = truth {
+            let place = (u16::from(wave.se), u16::from(wave.sa), u16::from(wave.cu / 2));
+            *self.0.lock().unwrap().entry(place).or_default() += 1;
+        }
+    }
+}
+
+// On chips with work-group processors each has counters of its own: each value is of the processor that it names.
+#[test]
+fn values_of_work_group_processors_are_where_the_waves_were() {
+    for target in ["gfx1100", "gfx1201"] {
+        let placed = Arc::new(Placed::default());
+        let sink: Arc<dyn TruthSink> = Arc::<Placed>::clone(&placed);
+        let options = face::Options::preset(target.parse().unwrap(), 1).truth(sink);
+        let rig = Rig::in_process_with(options, Technique::Doorbell);
+        let (counting, records) = rig.counting(1, &[0], always(rig.config(0, &["SQ_WAVES"], PoolSize(1))));
+        counting.start().unwrap();
+        // Not a multiple of anything that the chips have.
+        let launch = Launch::new(rig.kernel(0, "empty"), [64 * 37, 1, 1], [64, 1, 1]);
+        rig.queue(0).submit(&batch([launch])).unwrap().wait(LIMIT).unwrap();
+        counting.stop(LIMIT).unwrap();
+        let counted = records.try_recv().unwrap();
+        let value = |record: &CounterRecord| (record.value > 0.0).then_some(record.value as u32);
+        let place = |at: &Position| (at.shader_engine, at.shader_array, at.wgp);
+        let values = counted.records.iter().filter_map(|one| Some((place(&one.position), value(one)?)));
+        assert_eq!(values.collect::<HashMap<_, _>>(), *placed.0.lock().unwrap(), "{target}");
+    }
 }
 
 on_both_faces! {

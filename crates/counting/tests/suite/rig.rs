@@ -93,9 +93,14 @@ pub(crate) use {on_both_faces, with_fronts};
 impl Rig {
     /// On the runtime in this process.
     pub(crate) fn in_process(machine: &str, technique: Technique) -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let (target, gpus) = machine.split_once("-x").unwrap_or((machine, "1"));
         let options = face::Options::preset(target.parse().unwrap(), gpus.parse().unwrap());
+        Self::in_process_with(options, technique)
+    }
+
+    /// As [`in_process`](Self::in_process), on any machine.
+    pub(crate) fn in_process_with(options: face::Options, technique: Technique) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let runtime = SoftwareRuntime::start(options).unwrap();
         let topology = runtime.topology().clone();
         Self::new(runtime.table(), topology, technique, Some(runtime), turn)

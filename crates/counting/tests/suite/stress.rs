@@ -1,6 +1,6 @@
 //! Many producers, queues and agents, with counting switched on and off and queues coming and going.
 //!
-//! `WAVESCOPE_STRESS_DISPATCHES=1000000` makes it long (half a minute in a release build); by default it takes seconds.
+//! Takes seconds; minutes with `cargo nextest run --profile stress`.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +20,8 @@ const BATCH: u64 = 16;
 const WATCHDOG: Duration = Duration::from_secs(30);
 
 fn dispatches() -> u64 {
-    let wanted = std::env::var("WAVESCOPE_STRESS_DISPATCHES").ok();
-    wanted.and_then(|number| number.parse().ok()).unwrap_or(8_000)
+    let is_long = std::env::var("NEXTEST_PROFILE").is_ok_and(|profile| profile == "stress");
+    if is_long { 1_000_000 } else { 8_000 }
 }
 
 fn batch_of(rig: &Rig, agent: usize, waves: u32) -> Batch {
@@ -110,7 +110,7 @@ fn stress(rig: &Rig) {
 }
 
 on_both_faces! {
-    fn producers_queues_and_windows_that_come_and_go(rig on "gfx942-x4") {
+    fn everything_is_counted_once_under_stress(rig on "gfx942-x4") {
         stress(rig);
     }
 }
