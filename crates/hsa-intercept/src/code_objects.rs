@@ -5,6 +5,7 @@
 //! unload names the newer kernel.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use wavescope_core::sync::Mutex;
@@ -38,12 +39,24 @@ pub struct CodeObject {
 }
 
 /// Is told of loads and unloads, on the thread of the application that causes them and with no lock held.
+///
+/// A code object comes before its kernels, and goes behind them.
 pub trait CodeObjectListener: Send + Sync {
-    /// A code object was loaded; its kernels can be dispatched when this returns.
+    /// A code object was loaded; its kernels can be dispatched when the call that loads it returns.
     fn loaded(&self, code: &CodeObject);
 
     /// A code object is about to go; its memory is still there until this returns.
     fn unloading(&self, code: &CodeObject);
+
+    /// A kernel was loaded.
+    fn kernel_loaded(&self, kernel: &Kernel) {
+        let _ = kernel;
+    }
+
+    /// A kernel is about to go.
+    fn kernel_unloading(&self, kernel: &Kernel) {
+        let _ = kernel;
+    }
 }
 
 /// All loaded code.
@@ -89,20 +102,34 @@ impl CodeObjects {
             }
         }
         let agent_of = |code: &ExecutableCode| hsa.gpu_by_handle(code.agent).map(|gpu| gpu.id);
-        let located = code.into_iter().filter_map(|code| agent_of(&code).map(|agent| (agent, code)));
-        let added = self.insert(executable.handle, located.collect(), kernels);
-        self.tell(|listener| added.iter().for_each(|code| listener.loaded(code)));
+        // One without storage is nothing that could be read again: the loader's own.
+        let stored = code.into_iter().filter(|code| code.storage != CodeStorage::None);
+        let located = stored.filter_map(|code| agent_of(&code).map(|agent| (agent, code)));
+        let (added, kernels) = self.insert(executable.handle, located.collect(), kernels);
+        self.announce(&added, &kernels);
+    }
+
+    fn announce(&self, added: &[CodeObject], kernels: &[Kernel]) {
+        self.tell(|listener| {
+            added.iter().for_each(|code| listener.loaded(code));
+            kernels.iter().for_each(|kernel| listener.kernel_loaded(kernel));
+        });
     }
 
     /// Forgets an executable that is about to be destroyed.
     pub(crate) fn remove(&self, executable: hsa_sys::hsa_executable_t) {
         let handle = executable.handle;
-        let leaving: Vec<CodeObject> = {
+        let (code, kernels) = {
             let state = self.state.lock();
-            let of_it = state.objects.iter().filter(|(owner, _)| *owner == handle);
-            of_it.map(|(_, code)| code.clone()).collect()
+            let code = state.objects.iter().filter(|(owner, _)| *owner == handle);
+            let kernels = state.kernels.values().filter(|(owner, _)| *owner == handle);
+            let code: Vec<_> = code.map(|(_, code)| code.clone()).collect();
+            (code, in_order(kernels.map(|(_, kernel)| kernel.clone()).collect()))
         };
-        self.tell(|listener| leaving.iter().for_each(|code| listener.unloading(code)));
+        self.tell(|listener| {
+            kernels.iter().for_each(|kernel| listener.kernel_unloading(kernel));
+            code.iter().for_each(|code| listener.unloading(code));
+        });
         let mut state = self.state.lock();
         state.objects.retain(|(owner, _)| *owner != handle);
         state.kernels.retain(|_, (owner, _)| *owner != handle);
@@ -113,9 +140,9 @@ impl CodeObjects {
         executable: u64,
         code: Vec<(AgentId, ExecutableCode)>,
         kernels: Vec<(AgentId, Vec<KernelSymbol>)>,
-    ) -> Vec<CodeObject> {
+    ) -> (Vec<CodeObject>, Vec<Kernel>) {
         let mut state = self.state.lock();
-        let mut added = Vec::new();
+        let (mut added, mut new_kernels) = (Vec::new(), Vec::new());
         for (agent, code) in code {
             state.next += 1;
             let id = CodeObjectId(state.next);
@@ -128,19 +155,29 @@ impl CodeObjects {
             for symbol in symbols {
                 let code_object = holder(&added, agent, symbol.kernel_object);
                 let name = symbol.name.strip_suffix(".kd").unwrap_or(&symbol.name).into();
-                let key = symbol.kernel_object;
-                state.kernels.insert(key, (executable, Kernel { name, agent, code_object, symbol }));
+                let (key, kernel) = (symbol.kernel_object, Kernel { name, agent, code_object, symbol });
+                new_kernels.push(kernel.clone());
+                state.kernels.insert(key, (executable, kernel));
             }
         }
-        added
+        (added, in_order(new_kernels))
     }
 
     fn tell(&self, tell: impl Fn(&dyn CodeObjectListener)) {
         let listeners = self.listeners.lock().clone();
         for listener in &listeners {
-            tell(&**listener);
+            // The call of the application that loads or unloads has an outcome of its own.
+            if catch_unwind(AssertUnwindSafe(|| tell(&**listener))).is_err() {
+                tracing::error!("a listener for code objects panicked");
+            }
         }
     }
+}
+
+/// By address.
+fn in_order(mut kernels: Vec<Kernel>) -> Vec<Kernel> {
+    kernels.sort_by_key(|kernel| kernel.symbol.kernel_object);
+    kernels
 }
 
 /// The code object of `agent` whose loaded range has `address`.
@@ -190,13 +227,58 @@ mod tests {
     fn kernels_are_found_by_descriptor_address() {
         let objects = CodeObjects::default();
         let kernels = vec![symbol("add.kd", 0x1040), symbol("mul", 0x1080), symbol("far.kd", 0x9000)];
-        let added = objects.insert(1, vec![code(0x1000, 0x1000)], vec![(AGENT, kernels)]);
+        let (added, _) = objects.insert(1, vec![code(0x1000, 0x1000)], vec![(AGENT, kernels)]);
         let found =
             |address| objects.kernel(address).map(|kernel| (kernel.name.to_string(), kernel.code_object));
         assert_eq!(found(0x1040), Some(("add".to_owned(), Some(added[0].loaded.id))));
         assert_eq!(found(0x1080), Some(("mul".to_owned(), Some(CodeObjectId(1)))));
         assert_eq!(found(0x9000), Some(("far".to_owned(), None)), "in no code object");
         assert_eq!(found(0x1041), None);
+    }
+
+    /// Writes down what it hears.
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl CodeObjectListener for Heard {
+        fn loaded(&self, code: &CodeObject) {
+            self.0.lock().push(format!(
+                "+{} {:x}+{:x} {}",
+                code.loaded.id, code.loaded.base, code.loaded.size, code.uri
+            ));
+        }
+
+        fn unloading(&self, code: &CodeObject) {
+            self.0.lock().push(format!("-{}", code.loaded.id));
+        }
+
+        fn kernel_loaded(&self, kernel: &Kernel) {
+            self.0.lock().push(format!("+{}", kernel.name));
+        }
+
+        fn kernel_unloading(&self, kernel: &Kernel) {
+            self.0.lock().push(format!("-{}", kernel.name));
+            assert_ne!(&*kernel.name, "b", "the listener's own bug");
+        }
+    }
+
+    // Load: the object, then its kernels; unload: the kernels, then the object. One listener's panic is not the next one's.
+    #[test]
+    fn listeners_hear_objects_around_their_kernels() {
+        let objects = CodeObjects::default();
+        let (first, second) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
+        objects.listen(Arc::<Heard>::clone(&first));
+        objects.listen(Arc::<Heard>::clone(&second));
+        let kernels = vec![(AGENT, vec![symbol("b.kd", 0x1080), symbol("a.kd", 0x1040)])];
+        let (added, kernels) = objects.insert(1, vec![code(0x1000, 0x100)], kernels);
+        objects.announce(&added, &kernels);
+        let uri = "memory://1#offset=0x1000&size=4096";
+        assert_eq!(*first.0.lock(), [format!("+code object 1 1000+100 {uri}"), "+a".into(), "+b".into()]);
+        first.0.lock().clear();
+        objects.remove(hsa_sys::hsa_executable_t { handle: 1 });
+        assert_eq!(*first.0.lock(), ["-a", "-b"], "it panicked at the second");
+        assert_eq!(second.0.lock().len(), 5, "three loads, and two until it panicked itself");
+        assert!(objects.list().is_empty() && objects.kernel(0x1040).is_none());
     }
 
     #[test]
