@@ -115,6 +115,7 @@ mod subscribers;
 mod table;
 mod technique;
 mod thread_mark;
+mod threads;
 mod times;
 mod transition;
 
@@ -129,3 +130,4 @@ pub use interceptor::{Interceptor, Options};
 pub use kernel_trace::{KernelTracer, TracedKernel, Tracing};
 pub use program_memory::ProgramMemory;
 pub use technique::Technique;
+pub use threads::{ThreadNotice, announce_threads};

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use wavescope_core::InterceptionError;
 use wavescope_core::sync::atomic::{AtomicI64, Ordering};
-use wavescope_core::sync::thread::{self, JoinHandle};
+use wavescope_core::sync::thread::JoinHandle;
 use wavescope_core::sync::{Condvar, Deadline, Mutex};
 
 use crate::Error;
@@ -27,6 +27,7 @@ use crate::device::{Device, Signal, SignalKind};
 use crate::flight::COUNTER_START;
 use crate::queue::{Landing, Queue};
 use crate::thread_mark::InsideHook;
+use crate::threads;
 use crate::transition::Transition;
 
 /// Of its thread.
@@ -154,8 +155,7 @@ impl Reaper {
             let mut rounds = self.prepare()?;
             let reaper = Arc::clone(self);
             let run = move || reaper.run(&mut rounds);
-            let spawned = thread::Builder::new().name(NAME.to_owned()).spawn(run);
-            *thread = Some(spawned.map_err(Error::NoThread)?);
+            *thread = Some(threads::create(NAME, run)?);
         }
         Ok(())
     }

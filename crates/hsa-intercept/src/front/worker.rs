@@ -10,14 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wavescope_core::sync::thread::{self, JoinHandle};
+use wavescope_core::sync::thread::JoinHandle;
 use wavescope_core::sync::{Condvar, Deadline, Mutex};
 
 use super::registry::Registry;
 use super::{Front, SharedFront};
 use crate::Error;
 use crate::device::Device;
-use crate::thread_mark;
+use crate::{thread_mark, threads};
 
 /// Of its thread.
 const NAME: &str = "wavescope-front";
@@ -82,7 +82,7 @@ impl Worker {
             worker.state.lock().over = true;
             worker.changed.notify_all();
         };
-        let thread = thread::Builder::new().name(NAME.to_owned()).spawn(run).map_err(Error::NoThread)?;
+        let thread = threads::create(NAME, run)?;
         (state.thread, state.begun, state.over) = (Some(thread), false, false);
         Ok(())
     }
