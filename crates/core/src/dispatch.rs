@@ -70,6 +70,15 @@ impl LossReason {
     }
 }
 
+/// Kernels that interception did not keep away from a measured dispatch: counters of the agent may contain their work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Company {
+    /// The agent is blind: the application has a queue there whose kernels nobody sees.
+    pub unseen: bool,
+    /// One kernel kept others waiting for so long that they were let in beside it.
+    pub overrun: bool,
+}
+
 /// What interception publishes about a dispatch that a subscriber instrumented, in this order per token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DispatchEvent {
@@ -86,5 +95,7 @@ pub enum DispatchEvent {
         token: Token,
         /// What became of it.
         outcome: Outcome,
+        /// What may have run beside it.
+        company: Company,
     },
 }

@@ -34,7 +34,7 @@ pub mod sync;
 mod topology;
 
 pub use claims::{Claim, ClaimTable, Conflict};
-pub use dispatch::{Dispatch, DispatchEvent, DispatchTimes, LossReason, Outcome};
+pub use dispatch::{Company, Dispatch, DispatchEvent, DispatchTimes, LossReason, Outcome};
 pub use error::Error;
 pub use gfx::{Generation, GfxTarget};
 pub use grants::GrantReturns;

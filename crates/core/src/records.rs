@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{AgentId, CodeObjectId, ContextId, Dispatch, DispatchId, DispatchTimes, LossReason};
+use crate::{AgentId, CodeObjectId, Company, ContextId, Dispatch, DispatchId, DispatchTimes, LossReason};
 
 /// A counter of one agent, hardware or derived; numbered by the counting service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +57,8 @@ pub struct DispatchCounters {
     pub records: Vec<CounterRecord>,
     /// Why there are no values, where that is so.
     pub lost: Option<LossReason>,
+    /// Kernels that may have run beside it, and be in the values.
+    pub company: Company,
 }
 
 /// Facts about one piece of trace.

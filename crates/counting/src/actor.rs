@@ -9,7 +9,7 @@ use wavescope_core::sync::atomic::Ordering;
 use wavescope_core::{ContextId, CounterRecord, DispatchCounters, DispatchTimes, LossReason, Outcome, Token};
 
 use crate::service::{Delivery, Shared};
-use crate::uses::{AgentUses, Counted, parts};
+use crate::uses::{AgentUses, Counted, Ended, parts};
 
 /// What the actor is told.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct CountingActor {
     /// Values of one read, likewise.
     values: Vec<u64>,
     /// What retired, likewise.
-    retired: Vec<(Token, Outcome)>,
+    retired: Vec<Ended>,
     /// The client's function panicked before.
     panicked: bool,
 }
@@ -62,13 +62,14 @@ impl CountingActor {
         let Some(uses) = shared.uses.get(place) else { return };
         let mut retired = std::mem::take(&mut self.retired);
         uses.take_retired(&mut retired);
-        for (token, outcome) in retired.drain(..) {
-            self.retired(uses, token, outcome);
+        for ended in retired.drain(..) {
+            self.retired(uses, ended);
         }
         self.retired = retired;
     }
 
-    fn retired(&mut self, uses: &AgentUses, token: Token, outcome: Outcome) {
+    fn retired(&mut self, uses: &AgentUses, ended: Ended) {
+        let Ended { token, outcome, company } = ended;
         let (_, slot) = parts(token);
         let Some(counted) = uses.in_flight.lock().get(slot).cloned() else { return };
         let (records, times, lost) = match outcome {
@@ -84,8 +85,8 @@ impl CountingActor {
         self.put_back(&counted, lost);
         // Only now: with nothing in flight no grant is out, and the service may take another subscription.
         uses.in_flight.lock().remove(slot);
-        let Counted { dispatch, user_data, .. } = counted;
-        self.deliver(DispatchCounters { context: self.context, dispatch, times, user_data, records, lost });
+        let (Counted { dispatch, user_data, .. }, context) = (counted, self.context);
+        self.deliver(DispatchCounters { context, dispatch, times, user_data, records, lost, company });
     }
 
     fn deliver(&mut self, counters: DispatchCounters) {

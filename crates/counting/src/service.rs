@@ -20,14 +20,14 @@ use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wavescope_core::sync::{Deadline, Mutex, Places};
 use wavescope_core::{
     AgentId, Claim, ClaimTable, ContextId, Dispatch, DispatchCounters, DispatchSubscriber, GrantReturns,
-    Interception, InterceptionError, Outcome, RecordSink, Service, Subscription, SubscriptionId, Token,
+    Interception, InterceptionError, Outcome, RecordSink, Service, Subscription, SubscriptionId,
 };
 
 use crate::Error;
 use crate::actor::{CountingActor, Message};
 use crate::config::CounterConfig;
 use crate::subscriber::Subscriber;
-use crate::uses::{AgentUses, holds, parts, token};
+use crate::uses::{AgentUses, Ended, holds, parts, token};
 
 /// Requests of clients that may wait for the actor.
 const REQUEST_PLACES: usize = 16;
@@ -158,10 +158,11 @@ impl Shared {
     pub(crate) fn abandon_retired(&self, uses: &AgentUses) {
         let mut retired = Vec::new();
         uses.take_retired(&mut retired);
-        retired.into_iter().for_each(|(token, outcome)| self.abandon(uses, token, outcome));
+        retired.into_iter().for_each(|ended| self.abandon(uses, ended));
     }
 
-    fn abandon(&self, uses: &AgentUses, token: Token, outcome: Outcome) {
+    fn abandon(&self, uses: &AgentUses, ended: Ended) {
+        let Ended { token, outcome, .. } = ended;
         self.tally.lost.fetch_add(1, Ordering::Relaxed);
         // An output that the GPU may still write stays, and with it the entry that keeps it.
         if !matches!(outcome, Outcome::Lost(reason) if reason.gpu_may_still_write()) {

@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use wavescope_core::actor::Address;
 use wavescope_core::sync::atomic::{AtomicU64, Ordering};
-use wavescope_core::{
-    Answer, Dispatch, DispatchEvent, DispatchSubscriber, Grant, Outcome, ProgramSink, Token,
-};
+use wavescope_core::{Answer, Dispatch, DispatchEvent, DispatchSubscriber, Grant, ProgramSink, Token};
 
 use crate::actor::Message;
 use crate::config::CounterConfig;
 use crate::programs;
 use crate::service::{Choose, Shared};
-use crate::uses::{AgentUses, Counted, holds, parts, token};
+use crate::uses::{AgentUses, Counted, Ended, holds, parts, token};
 
 /// What interception asks.
 pub(crate) struct Subscriber {
@@ -77,10 +75,11 @@ impl Subscriber {
     }
 
     /// Passes a dispatch on to the actor. If that ended, nobody reads the counters, but the agent must go on.
-    fn retired(&self, token: Token, outcome: Outcome) {
-        let Some(uses) = self.shared.uses.get(parts(token).0) else { return };
-        let is_first = uses.retire(token, outcome);
-        let told = || matches!(self.actor.notify(Message::Retired { place: parts(token).0 }), Ok(true));
+    fn retired(&self, ended: Ended) {
+        let place = parts(ended.token).0;
+        let Some(uses) = self.shared.uses.get(place) else { return };
+        let is_first = uses.retire(ended);
+        let told = || matches!(self.actor.notify(Message::Retired { place }), Ok(true));
         if self.shared.is_gone() || is_first && !told() {
             self.shared.abandon_retired(uses);
         }
@@ -107,7 +106,9 @@ impl DispatchSubscriber for Subscriber {
         match event {
             DispatchEvent::Dispatched { token, dispatch } if holds(token) => self.announce(token, &dispatch),
             DispatchEvent::Dispatched { .. } => {}
-            DispatchEvent::Retired { token, outcome } => self.retired(token, outcome),
+            DispatchEvent::Retired { token, outcome, company } => {
+                self.retired(Ended { token, outcome, company })
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use wavescope_aql_profile::{QueueCommand, QueuePacket};
 use wavescope_core::sync::Mutex;
-use wavescope_core::{AgentId, AqlPacket, Dispatch, InFlight, Outcome, QueueId, Token};
+use wavescope_core::{AgentId, AqlPacket, Company, Dispatch, InFlight, Outcome, QueueId, Token};
 
 use crate::config::CounterConfig;
 use crate::pool::Use;
@@ -36,8 +36,16 @@ pub(crate) struct AgentUses {
     pub(crate) in_flight: Mutex<InFlight<Counted>>,
     /// Retired and not yet read. While it is not empty, a notice of it is on its way to the actor, so that one place
     /// in the mailbox is enough for an agent, and memory grows with what retires while a client is slow, not before.
-    retired: Mutex<Vec<(Token, Outcome)>>,
+    retired: Mutex<Vec<Ended>>,
     enabled: Mutex<Enabled>,
+}
+
+/// A counted dispatch that retired, or never will.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) token: Token,
+    pub(crate) outcome: Outcome,
+    pub(crate) company: Company,
 }
 
 /// Which queues were told to take part in counting.
@@ -54,14 +62,14 @@ impl AgentUses {
     }
 
     /// Adds a dispatch to those that retired. Returns whether the actor is to be told.
-    pub(crate) fn retire(&self, token: Token, outcome: Outcome) -> bool {
+    pub(crate) fn retire(&self, ended: Ended) -> bool {
         let mut retired = self.retired.lock();
-        retired.push((token, outcome));
+        retired.push(ended);
         retired.len() == 1
     }
 
     /// Exchanges what retired for `empty`.
-    pub(crate) fn take_retired(&self, empty: &mut Vec<(Token, Outcome)>) {
+    pub(crate) fn take_retired(&self, empty: &mut Vec<Ended>) {
         std::mem::swap(&mut *self.retired.lock(), empty);
     }
 

@@ -84,9 +84,20 @@ impl ApplicationQueues {
     pub(crate) fn end_if_no_fronts(&self, deadline: Deadline) -> Result<bool, Error> {
         let is_idle = self.worker.stop_if_idle(deadline)?;
         if is_idle {
-            self.fronts.forget(&self.worker);
+            self.fronts.forget(&self.worker, deadline);
         }
         Ok(is_idle)
+    }
+
+    /// Frees what is kept of queues that are gone, if none is left. Returns whether that is so.
+    pub(crate) fn let_go(&self, deadline: Deadline) -> bool {
+        let none_left = !self.fronts.fronts().iter().any(|front| self.worker.serves(front))
+            && self.runtime.lock().is_empty();
+        if none_left {
+            self.fronts.forget(&self.worker, deadline);
+            self.event_thread.let_go(&self.hsa);
+        }
+        none_left
     }
 
     /// Makes a queue as the application asked for it, with `handle` for its packets.

@@ -52,6 +52,8 @@ pub(crate) struct Flying {
     pub(crate) uses: [Option<Use>; 2],
     /// Its [`Traced`] is the next of the list's.
     pub(crate) traced: bool,
+    /// Its agent was blind when it was enqueued.
+    pub(crate) unseen: bool,
 }
 
 /// A dispatch that is only traced: it retires when its carrier falls, in any order.

@@ -35,6 +35,7 @@ use crate::runtime_queue::Creation;
 use crate::signal_entries;
 use crate::table;
 use crate::technique::Technique;
+use crate::thread_mark::InsideHook;
 
 /// How to install an [`Interceptor`].
 #[derive(Clone, Debug)]
@@ -69,6 +70,9 @@ impl Default for Options {
         }
     }
 }
+
+/// How long the end of a runtime waits for our threads to let go of signals.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(2);
 
 /// Interception of one runtime: implements [`Interception`] for the services.
 pub struct Interceptor {
@@ -206,6 +210,16 @@ impl Interceptor {
             self.put_back();
         }
         outcome.and(none_left.map(drop))
+    }
+
+    /// The runtime may be about to end. ROCr refuses calls by the time it unloads its tools, so signals of ours are destroyed
+    /// now if no queue is left; what needs one later makes a new one.
+    pub(crate) fn let_go(&self) {
+        let in_use = self.is_inert() || self.over.load(Ordering::Acquire) || InsideHook::is_current();
+        let deadline = Deadline::after(LONGEST_FAREWELL);
+        if !in_use && self.queues.let_go(deadline) {
+            self.engine.let_go(deadline);
+        }
     }
 
     /// Whether `table` still leads to this interceptor.

@@ -20,7 +20,8 @@ pub struct TracedKernel {
     pub correlation: CorrelationIds,
     /// When it was handed to the queue, nanoseconds in the clock of the kernel's times.
     pub enqueued_ns: u64,
-    /// Whether kernels of other queues of its agent were kept from running beside it.
+    /// Whether kernels of other queues of its agent were kept from running beside it; at the end this is `false` for one
+    /// that kept others waiting too long.
     pub serialized: bool,
     /// Whether queues that nobody sees may run kernels beside it
     /// ([`Interceptor::other_queues`](crate::Interceptor::other_queues)).
@@ -94,6 +95,11 @@ impl Traced {
             subscriber.trace(|tracer| tracer.enqueued(kernel));
         });
         self
+    }
+
+    /// Serialization was given up while it ran.
+    pub(crate) fn overrun(&mut self) {
+        self.kernel.serialized = false;
     }
 
     pub(crate) fn landed(&self, outcome: Outcome) {

@@ -65,6 +65,8 @@ pub(crate) struct Reaper {
     /// Somebody has news, for a thread that pauses.
     news: Mutex<bool>,
     came: Condvar,
+    /// The bell was let go.
+    bell_gone: Condvar,
 }
 
 /// How far the thread has come.
@@ -97,6 +99,12 @@ impl LastLook {
 #[derive(Default)]
 struct Inbox {
     bell: Option<Signal>,
+    /// The thread was made: there is a bell for whoever asks.
+    runs: bool,
+    /// How many took the bell for a queue that is not listed yet.
+    handed: usize,
+    /// Nobody may need the bell for a long time: it goes as soon as no queue is measured.
+    letting_go: bool,
     /// All queues that are measured.
     queues: Vec<Arc<Queue>>,
     /// Marks that queues have yet to reach.
@@ -108,7 +116,8 @@ struct Inbox {
 
 /// What the thread keeps from round to round.
 pub(crate) struct Rounds {
-    bell: Signal,
+    /// `None` after it was let go, until it is needed again.
+    bell: Option<Signal>,
     /// The bell's value when it was last read.
     heard: i64,
     limit: Duration,
@@ -139,6 +148,7 @@ impl Reaper {
             ended: Condvar::new(),
             news: Mutex::new(false),
             came: Condvar::new(),
+            bell_gone: Condvar::new(),
         }
     }
 
@@ -162,8 +172,9 @@ impl Reaper {
 
     /// Makes the bell and the thread's state.
     fn prepare(&self) -> Result<Rounds, Error> {
-        let bell = self.device.create_signal(COUNTER_START, SignalKind::Interrupt)?;
-        self.inbox.lock().bell = Some(bell);
+        let bell = Some(self.device.create_signal(COUNTER_START, SignalKind::Interrupt)?);
+        let mut inbox = self.inbox.lock();
+        (inbox.bell, inbox.runs) = (bell, true);
         Ok(Rounds { bell, heard: COUNTER_START, limit: LONGEST_WAIT, tick: SHORTEST_TICK, in_flow: false })
     }
 
@@ -171,16 +182,32 @@ impl Reaper {
     fn run(&self, rounds: &mut Rounds) {
         self.life.lock().begun = true;
         // Stopped before it began: the runtime may be gone, so nothing of it is touched.
-        if !self.inbox.lock().stop {
+        let (stop, bell) = {
+            let inbox = self.inbox.lock();
+            (inbox.stop, inbox.bell)
+        };
+        rounds.bell = bell;
+        if !stop {
             while self.round(rounds) {}
         }
         self.life.lock().over = true;
         self.ended.notify_all();
     }
 
-    /// The bell, for packets that ring it.
-    pub(crate) fn bell(&self) -> Option<Signal> {
-        self.inbox.lock().bell
+    /// The bell, for packets of a queue that is [watched](Self::watch) next, or else the bell is [put back](Self::put_back).
+    pub(crate) fn take_bell(&self) -> Option<Signal> {
+        let mut inbox = self.inbox.lock();
+        if inbox.bell.is_none() && inbox.runs && !inbox.stop {
+            inbox.bell = self.device.create_signal(COUNTER_START, SignalKind::Interrupt).ok();
+            self.rings.store(0, Ordering::Relaxed);
+        }
+        inbox.handed += usize::from(inbox.bell.is_some());
+        inbox.bell
+    }
+
+    /// The bell was taken, but no packet will ring it.
+    pub(crate) fn put_back(&self) {
+        self.inbox.lock().handed -= 1;
     }
 
     /// `count` packets that ring the bell are about to be handed to a queue.
@@ -196,7 +223,11 @@ impl Reaper {
 
     /// Adds a queue whose signals were just made.
     pub(crate) fn watch(&self, queue: &Arc<Queue>) {
-        self.inbox.lock().queues.push(Arc::clone(queue));
+        {
+            let mut inbox = self.inbox.lock();
+            inbox.queues.push(Arc::clone(queue));
+            inbox.handed -= 1;
+        }
         self.wake();
     }
 
@@ -209,7 +240,7 @@ impl Reaper {
             self.expect_rings(1);
             self.device.subtract(bell, 1);
         }
-        inbox.bell.is_some() && !inbox.stop
+        inbox.runs && !inbox.stop
     }
 
     /// Says whether kernels are traced. From the first on the reaper looks now and then without a reason.
@@ -239,6 +270,38 @@ impl Reaper {
         }
         queue.reap(&mut self.landing.lock());
         queue.release();
+    }
+
+    /// Frees what destroyed queues held and, if no queue is measured, the bell: the runtime may end, and takes no calls then.
+    /// The next queue that is measured gets a new bell.
+    pub(crate) fn let_go(&self, deadline: Deadline) {
+        self.inbox.lock().letting_go = true;
+        self.wake();
+        if !self.life.lock().begun {
+            self.look();
+            self.drop_bell();
+        }
+        let mut inbox = self.inbox.lock();
+        while inbox.bell.is_some() && inbox.is_idle() && !deadline.is_over() {
+            inbox = self.bell_gone.wait_timeout(inbox, deadline.left()).0;
+        }
+        inbox.letting_go = false;
+    }
+
+    /// Destroys the bell if that was asked for and no queue is measured. Returns whether it did. Called by whoever waits for
+    /// the bell.
+    fn drop_bell(&self) -> bool {
+        let bell = {
+            let mut inbox = self.inbox.lock();
+            if !inbox.letting_go || !inbox.is_idle() {
+                return false;
+            }
+            inbox.bell.take()
+        };
+        // No packet names it: the queues that did are destroyed. Host threads ring under the lock.
+        bell.inspect(|bell| self.device.destroy_signal(*bell));
+        self.bell_gone.notify_all();
+        bell.is_some()
     }
 
     /// Ends the thread after one more look at every queue. It is not started again.
@@ -280,17 +343,25 @@ impl Reaper {
 
     /// One wait and one look at every queue. Returns whether there will be another.
     fn round(&self, rounds: &mut Rounds) -> bool {
-        if rounds.in_flow && !cfg!(loom) {
-            self.pause(rounds.limit.min(PAUSE));
-        } else {
-            self.device.wait_below(rounds.bell, rounds.heard, rounds.limit);
+        match rounds.bell {
+            Some(bell) if !rounds.in_flow || cfg!(loom) => {
+                self.device.wait_below(bell, rounds.heard, rounds.limit);
+            }
+            Some(_) => self.pause(rounds.limit.min(PAUSE)),
+            None => {
+                self.pause(rounds.limit);
+                (rounds.bell, rounds.heard) = (self.inbox.lock().bell, COUNTER_START);
+            }
         }
-        rounds.heard = self.device.load(rounds.bell);
+        rounds.heard = rounds.bell.map_or(COUNTER_START, |bell| self.device.load(bell));
         // Asked first: what comes while it looks is looked at once more.
         let stop = self.inbox.lock().stop;
         let seen = self.look();
         let limit = self.end_late_marks().min(self.overrun_late(&seen.queues));
         rounds.limit = limit.min(self.next_tick(&mut rounds.tick, seen.unannounced));
+        if !stop && self.drop_bell() {
+            rounds.bell = None;
+        }
         rounds.in_flow = seen.landed && !seen.queues.iter().any(|queue| queue.agent.somebody_waits());
         !stop
     }
@@ -361,8 +432,21 @@ impl Reaper {
     /// The list of queues; those that were released in the look before leave it.
     fn read_inbox(&self) -> Vec<Arc<Queue>> {
         let mut inbox = self.inbox.lock();
-        inbox.queues.retain(|queue| !(queue.is_destroyed() && queue.signals().is_none()));
+        inbox.sweep();
         inbox.queues.clone()
+    }
+}
+
+impl Inbox {
+    /// Takes queues off the list that were released.
+    fn sweep(&mut self) {
+        self.queues.retain(|queue| !(queue.is_destroyed() && queue.signals().is_none()));
+    }
+
+    /// Whether no packet of any queue names the bell.
+    fn is_idle(&mut self) -> bool {
+        self.sweep();
+        self.handed == 0 && self.queues.iter().all(|queue| queue.is_destroyed())
     }
 }
 

@@ -83,6 +83,8 @@ struct Run {
     ready: bool,
     /// An announcement makes it ready, not the end of the run before it.
     announces: bool,
+    /// It was overrun, or let in beside one that was.
+    accompanied: bool,
 }
 
 impl Run {
@@ -203,9 +205,14 @@ impl Serializer {
     /// Gives the agent to the next run though the granted one is not over.
     pub(crate) fn overrun(&mut self) -> Option<Release> {
         let (lane, mut run) = self.granted.take()?;
-        run.open = false;
+        (run.open, run.accompanied) = (false, true);
         self.overrun.push((lane, run));
         self.grant_next()
+    }
+
+    /// Whether kernels of other queues may have run beside those of `run`, which is granted.
+    pub(crate) fn is_accompanied(&mut self, lane: Lane, run: RunId) -> bool {
+        self.find(lane, run).is_some_and(|run| run.accompanied)
     }
 
     /// Holds back the runs that begin from now on, until [`end_hold`](Self::end_hold) with what this returned.
@@ -253,6 +260,7 @@ impl Serializer {
             open: true,
             ready,
             announces: obstructed,
+            accompanied: !self.overrun.is_empty(),
         };
         self.next += 1;
         if ready && self.granted.is_none() && self.holds.is_empty() {
@@ -297,7 +305,8 @@ impl Serializer {
             .enumerate()
             .filter_map(|(index, lane)| lane.waiting.front().filter(may_run).map(|run| (run.id, index)));
         let (_, index) = fronts.min()?;
-        let run = self.lanes[index].waiting.pop_front()?;
+        let mut run = self.lanes[index].waiting.pop_front()?;
+        run.accompanied = !self.overrun.is_empty();
         self.granted = Some((Lane(index), run));
         Some(Release(Lane(index)))
     }

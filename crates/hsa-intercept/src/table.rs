@@ -102,6 +102,7 @@ pub(crate) unsafe fn slots(table: *mut HsaApiTable, interceptor: &Interceptor) -
         needed!(amd: AmdExtTable, hsa_amd_profiling_get_dispatch_time_fn =>
             dispatch_time: hsa_amd_profiling_get_dispatch_time),
     ]);
+    slots.extend(slot!(core, CoreApiTable, hsa_shut_down_fn, shut_down, pfn::hsa_shut_down).ok());
     let saved = &interceptor.hsa().table().amd;
     match technique {
         Technique::Runtime => {
@@ -162,6 +163,15 @@ unsafe extern "C-unwind" fn queue_create(
     answer("hsa_queue_create", |interceptor| {
         // SAFETY: the application's own arguments.
         unsafe { interceptor.create_queue(&creation, queue) }
+    })
+}
+
+unsafe extern "C-unwind" fn shut_down() -> hsa_status_t {
+    answer("hsa_shut_down", |newest| {
+        alive().for_each(|interceptor| interceptor.let_go());
+        let Some(shut_down) = newest.hsa().table().core.hsa_shut_down_fn else { return HSA_STATUS_ERROR };
+        // SAFETY: the application's own call.
+        unsafe { shut_down() }
     })
 }
 

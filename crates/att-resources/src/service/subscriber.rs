@@ -61,7 +61,8 @@ impl DispatchSubscriber for Subscriber {
                 let trace = TraceId { context: self.context, token };
                 (token, Message::StopSubmitted { trace })
             }
-            DispatchEvent::Retired { token, outcome } => {
+            // The trace itself shows whatever ran beside the kernel.
+            DispatchEvent::Retired { token, outcome, company: _ } => {
                 let trace = TraceId { context: self.context, token };
                 let outcome = match outcome {
                     Outcome::Completed(_) => Ok(()),

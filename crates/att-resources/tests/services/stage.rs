@@ -12,9 +12,9 @@ use wavescope_aql_profile::{
 use wavescope_att_resources::{DeviceError, SlotReader};
 use wavescope_core::sync::{Condvar, Mutex};
 use wavescope_core::{
-    AgentId, Answer, AqlPacket, Dispatch, DispatchEvent, DispatchId, DispatchSubscriber, DispatchTimes,
-    Interception, InterceptionError, LossReason, Outcome, ProgramSink, QueueId, Subscription, SubscriptionId,
-    Token,
+    AgentId, Answer, AqlPacket, Company, Dispatch, DispatchEvent, DispatchId, DispatchSubscriber,
+    DispatchTimes, Interception, InterceptionError, LossReason, Outcome, ProgramSink, QueueId, Subscription,
+    SubscriptionId, Token,
 };
 
 /// An MI300X.
@@ -231,7 +231,11 @@ impl Stage {
     }
 
     fn publish(&self, subscriber: &Arc<dyn DispatchSubscriber>, launched: &Launched, outcome: Outcome) {
-        subscriber.publish(DispatchEvent::Retired { token: launched.token(), outcome });
+        subscriber.publish(DispatchEvent::Retired {
+            token: launched.token(),
+            outcome,
+            company: Company::default(),
+        });
         self.traffic.lock().in_flight -= 1;
         self.changed.notify_all();
     }

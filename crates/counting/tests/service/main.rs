@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use wavescope_aql_profile::Builtin;
-use wavescope_core::{DispatchCounters, Grant, LossReason, Outcome, Overflow, Records, record_stream};
+use wavescope_core::{
+    Company, DispatchCounters, DispatchEvent, DispatchTimes, Grant, LossReason, Outcome, Overflow, Records,
+    record_stream,
+};
 use wavescope_counting::{Delivery, DispatchCounting};
 
 use stage::{Stage, Watch, Watched, counting, end, launch, retire};
@@ -70,6 +73,23 @@ fn a_panicking_callback_costs_its_own_dispatch_only() {
     assert_eq!(stage.wait_returned(6), held.collect::<Vec<_>>());
     counting.stop(LIMIT).unwrap();
     assert_eq!(delivered.try_iter().collect::<Vec<_>>(), [2, 4, 6]);
+}
+
+// A record says what may have run beside its dispatch.
+#[test]
+fn records_are_marked_with_what_ran_beside_their_dispatch() {
+    let stage = Arc::new(Stage::default());
+    let (counting, records) = streaming(&stage, &Arc::default(), 2);
+    counting.start().unwrap();
+    let alone = Company::default();
+    let marks = [alone, Company { unseen: true, ..alone }, Company { overrun: true, ..alone }];
+    for (id, company) in (1..).zip(marks) {
+        let launched = launch(&*stage.subscriber(), id).unwrap();
+        let outcome = Outcome::Completed(DispatchTimes::default());
+        stage.subscriber().publish(DispatchEvent::Retired { token: launched.token, outcome, company });
+        assert_eq!(records.recv_timeout(LIMIT).unwrap().company, company, "dispatch {id}");
+    }
+    counting.stop(LIMIT).unwrap();
 }
 
 // Dropping an active service stops it: the claim is free, and everything that retired was delivered before.

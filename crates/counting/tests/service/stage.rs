@@ -11,7 +11,7 @@ use wavescope_aql_profile::{
     MarkerInstance, Memory, PacketPrograms, Sample, Status, TraceConfig, TraceProgram, Warning,
 };
 use wavescope_core::{
-    Agent, AgentId, Answer, AqlPacket, ClaimTable, ContextId, Dispatch, DispatchEvent, DispatchId,
+    Agent, AgentId, Answer, AqlPacket, ClaimTable, Company, ContextId, Dispatch, DispatchEvent, DispatchId,
     DispatchSubscriber, DispatchTimes, GfxTarget, Grant, Interception, InterceptionError, Outcome,
     PciLocation, ProgramSink, QueueId, Subscription, SubscriptionId, Token,
 };
@@ -138,7 +138,11 @@ pub(crate) fn launch(subscriber: &dyn DispatchSubscriber, id: u64) -> Option<Lau
 }
 
 pub(crate) fn end(subscriber: &dyn DispatchSubscriber, launched: &Launched, outcome: Outcome) {
-    subscriber.publish(DispatchEvent::Retired { token: launched.token, outcome });
+    subscriber.publish(DispatchEvent::Retired {
+        token: launched.token,
+        outcome,
+        company: Company::default(),
+    });
 }
 
 pub(crate) fn retire(subscriber: &dyn DispatchSubscriber, launched: &Launched) {

@@ -225,6 +225,11 @@ impl Engine {
         self.reaper.stop(deadline)
     }
 
+    /// Frees what is kept for queues that are gone, the reaper's bell too if none is measured.
+    pub(crate) fn let_go(&self, deadline: Deadline) {
+        self.reaper.let_go(deadline);
+    }
+
     /// The times of the kernel for which `signal` of the application fell last; `None` if it was not instrumented, and
     /// the runtime itself knows.
     pub fn times_of(&self, agent: AgentId, signal: Signal) -> Option<DispatchTimes> {

@@ -213,13 +213,19 @@ impl Registry {
 
     /// Drops what is kept of the fronts of one interceptor, whose worker it is: their memory goes back to its runtime, which
     /// may end now, and another one may use the addresses again.
-    pub(crate) fn forget(&self, worker: &Worker) {
+    pub(crate) fn forget(&self, worker: &Worker, deadline: Deadline) {
         let mut owned = self.owned.lock();
         let gone = std::mem::take(&mut owned.gone).into_iter();
         let (forgotten, others): (Vec<_>, Vec<_>) = gone.partition(|front| front.is_of(worker));
         owned.gone = others.into();
         drop(owned);
-        drop(forgotten); // calls the runtime: not under the lock
+        for front in forgotten {
+            // The worker may be looking at it.
+            while Arc::strong_count(&front) > 1 && !deadline.is_over() {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+            drop(front); // calls the runtime: not under the lock
+        }
     }
 
     /// Keeps a front for good.

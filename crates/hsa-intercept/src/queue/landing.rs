@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use wavescope_core::{DispatchEvent, DispatchId, DispatchTimes, LossReason, Outcome};
+use wavescope_core::sync::atomic::Ordering;
+use wavescope_core::{Company, DispatchEvent, DispatchId, DispatchTimes, LossReason, Outcome};
 
 use super::Queue;
 use crate::device::Signal;
@@ -72,13 +73,17 @@ impl Queue {
             Entry::EndOfKernels(run) => agent.serialize(|machine| machine.retired(self.lane, run)),
             Entry::Dispatch(flying) => {
                 let times = self.times(flying.forwarded, flying.dispatch, flying.carrier, flying.enqueued_ns);
+                let mut overrun = false;
                 if let Some(run) = flying.run {
-                    agent.serialize(|machine| machine.retired(self.lane, run));
+                    agent.serialize(|machine| {
+                        overrun = machine.is_accompanied(self.lane, run);
+                        machine.retired(self.lane, run)
+                    });
                 }
                 flying.ends.iter().for_each(|transition| transition.end());
                 self.device().store(flying.carrier, 1);
                 carriers.push(flying.carrier);
-                self.publish(&flying, Outcome::Completed(times));
+                self.publish(&flying, Outcome::Completed(times), overrun);
             }
         }
     }
@@ -139,7 +144,7 @@ impl Queue {
         for part in flying.uses.iter().flatten() {
             let _ = part.subscriber.take_grant(part.token);
         }
-        self.publish(flying, outcome);
+        self.publish(flying, outcome, false);
     }
 
     fn lose_carrier(&self, forwarded: u64, dispatch: DispatchId, carrier: Signal) {
@@ -152,9 +157,11 @@ impl Queue {
     }
 
     /// Tells everyone who instrumented or traces a dispatch how it ended.
-    fn publish(&self, flying: &Flying, outcome: Outcome) {
+    fn publish(&self, flying: &Flying, outcome: Outcome, overrun: bool) {
+        let unseen = flying.unseen || self.agent.blind.load(Ordering::Relaxed);
+        let company = Company { unseen, overrun };
         for part in flying.uses.iter().flatten() {
-            let event = DispatchEvent::Retired { token: part.token, outcome };
+            let event = DispatchEvent::Retired { token: part.token, outcome, company };
             let early = fault::is(Fault::LandedBeforePublished);
             if early {
                 part.subscriber.landed();
@@ -165,7 +172,10 @@ impl Queue {
             }
         }
         let traced = flying.traced.then(|| self.flight.lock().take_traced()).flatten();
-        if let Some(traced) = traced {
+        if let Some(mut traced) = traced {
+            if overrun {
+                traced.overrun();
+            }
             Traced::landed(&traced, outcome);
         }
     }

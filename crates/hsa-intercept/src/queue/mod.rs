@@ -122,7 +122,10 @@ impl Queue {
             if signals.is_some() || !self.is_open() {
                 return *signals;
             }
-            *signals = self.make_signals(self.reaper.bell()?).ok();
+            *signals = self.make_signals(self.reaper.take_bell()?).ok();
+            if signals.is_none() {
+                self.reaper.put_back();
+            }
             (*signals)?
         };
         self.agent.set_gate(self.lane, made.gate);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wavescope_core::sync::atomic::Ordering;
 use wavescope_core::{Answer, AqlPacket, Dispatch, DispatchEvent, Grant, ProgramSink};
 
 use super::{Rewriter, retire_with};
@@ -121,6 +122,7 @@ impl Rewriter<'_> {
             ends: Vec::new(),
             uses: answers.uses,
             traced,
+            unseen: self.queue.agent.blind.load(Ordering::Relaxed),
         }));
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use wavescope_core::{
-    AgentId, Answer, AqlPacket, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Fence, Grant,
-    LossReason, Outcome, PacketHeader, PacketType, ProgramSink, Service, Subscription, Token,
+    AgentId, Answer, AqlPacket, Company, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Fence,
+    Grant, LossReason, Outcome, PacketHeader, PacketType, ProgramSink, Service, Subscription, Token,
 };
 
 /// A kernel dispatch packet: no barrier bit, agent acquire, system release.
@@ -90,6 +90,16 @@ impl FakeService {
             _ => None,
         });
         lost.collect()
+    }
+
+    /// What may have run beside what retired, in that order.
+    pub(crate) fn companies(&self) -> Vec<Company> {
+        let events = self.events.lock().unwrap();
+        let companies = events.iter().filter_map(|event| match event {
+            DispatchEvent::Retired { company, .. } => Some(*company),
+            DispatchEvent::Dispatched { .. } => None,
+        });
+        companies.collect()
     }
 
     pub(crate) fn retired(&self) -> usize {

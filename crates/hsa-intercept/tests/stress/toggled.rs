@@ -65,7 +65,7 @@ impl DispatchSubscriber for Records {
     }
 
     fn publish(&self, event: DispatchEvent) {
-        let DispatchEvent::Retired { token, outcome } = event else { return };
+        let DispatchEvent::Retired { token, outcome, .. } = event else { return };
         assert!(matches!(outcome, Outcome::Completed(_)), "{outcome:?}");
         let kernel = self.kernels.lock().unwrap().remove(&token).expect("retired twice, or never dispatched");
         self.retired.lock().unwrap()[kernel as usize] += 1;

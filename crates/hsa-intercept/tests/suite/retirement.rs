@@ -32,7 +32,7 @@ fn each_dispatch_is_published_once_in_order_with_its_times() {
         .unwrap()
         .iter()
         .filter_map(|event| match event {
-            DispatchEvent::Retired { token, outcome } => Some((token.index, *outcome)),
+            DispatchEvent::Retired { token, outcome, .. } => Some((token.index, *outcome)),
             DispatchEvent::Dispatched { .. } => None,
         })
         .collect();

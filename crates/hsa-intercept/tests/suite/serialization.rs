@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use wavescope_core::{Interception, SubscriptionId, Token};
+use wavescope_core::{Company, Interception, SubscriptionId, Token};
 use wavescope_hsa_intercept::Engine;
 
 use crate::common::*;
@@ -269,5 +269,9 @@ fn a_kernel_that_waits_for_another_queues_kernel_does_not_hang() {
     assert!(started.elapsed() >= Duration::from_millis(50));
     run_all(&[&a, &b]);
     engine.drain(id, LIMIT).unwrap();
-    assert_eq!(service.retired(), 2);
+    assert_eq!(service.companies(), [Company { overrun: true, unseen: false }; 2]);
+    a.submit(&[kernel(3, 0)]);
+    run_all(&[&a, &b]);
+    engine.drain(id, LIMIT).unwrap();
+    assert_eq!(service.companies()[2..], [Company::default()], "in order again");
 }

@@ -1,6 +1,7 @@
 //! Queues that are not ours: the runtime's own, and those of the application that nobody sees.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hsa_sys::{HSA_STATUS_SUCCESS, hsa_queue_t};
 use wavescope_core::{AgentId, ContextId, Interception, Outcome};
@@ -11,6 +12,8 @@ use wavescope_hsa_intercept::{
 use crate::application::*;
 use crate::runtime::{CPU, Runtime, gpu, new_queue, state};
 use crate::service::*;
+
+const LIMIT: Duration = Duration::from_secs(10);
 
 fn counts(interceptor: &Interceptor) -> Vec<(u32, u32)> {
     let list = interceptor.other_queues();
@@ -48,13 +51,22 @@ fn a_queue_that_was_there_before_makes_its_agent_blind() {
         runtime.submit(old, &[kernel(2, 0)]);
         runtime.submit(old, &[kernel(3, 0)]);
         assert_eq!(counts(&interceptor), [(1, 0), (0, 0)], "once, and on its own agent");
+        let service = FakeService::new(|_| Plan::Count);
+        let counting = interceptor.subscribe(service.subscription(&[], true)).unwrap();
         runtime.submit(new, &[kernel(4, 0)]);
         runtime.run_until(|| ran(old) == [2, 3] && ran(new) == [1, 4]);
         assert_eq!(runtime.destroy(old), HSA_STATUS_SUCCESS);
         assert_eq!(counts(&interceptor), [(0, 0), (0, 0)]);
         runtime.submit(new, &[kernel(5, 0)]);
         runtime.run_until(|| ran(new).len() == 3);
+        interceptor.drain(counting, LIMIT).unwrap();
         assert_eq!(*tracer.0.lock().unwrap(), [false, true, false]);
+        let seen = service.companies();
+        assert_eq!(
+            seen.iter().map(|seen| seen.unseen).collect::<Vec<_>>(),
+            [true, false],
+            "measured kernels"
+        );
         interceptor.unsubscribe(id).unwrap();
         assert_eq!(runtime.destroy(new), HSA_STATUS_SUCCESS);
         interceptor.shut_down().unwrap();
