@@ -64,6 +64,15 @@
 //! ROCr 7.2.4's `hsa_amd_signal_wait_any` writes behind a heap array when any but the first three signals is the one that
 //! is satisfied, so nothing here waits for several signals: retirements of all queues ring one bell.
 //!
+//! # The end of a runtime
+//!
+//! ROCr answers no call any more when it unloads its tools, so a tool that ends then can destroy no signal, and ROCr reports
+//! them as leaked. Our entry of `hsa_shut_down` therefore destroys what is kept for queues that are gone (time carriers,
+//! gates, retire counters, doorbells of fronts) and the reaper's bell, before it passes the call on. With a queue left it
+//! destroys nothing: packets may still name those signals. It need not be the last `hsa_shut_down`: the next queue that is
+//! measured gets a new bell (`table::install::the_end_of_the_runtime_finds_no_signal_of_ours`, and `counting`'s
+//! `lifecycle::ends::the_tool_leaves_no_signal_behind` by ROCr's own count).
+//!
 //! # Field reports
 //!
 //! What users of such tools reported, and the test that holds this crate to it (`suite` is the test program of this
@@ -79,13 +88,27 @@
 //! | G06 rocm-systems 10994 | `stress::toggled::each_kernel_runs_once_and_is_recorded_once_inside_a_window_and_never_outside` |
 //! | G07 rocm-systems 8212 | `suite::emission::nobody_subscribed_means_identical_packets_and_no_signal` |
 //! | G08 rocm-systems 4361 | `suite::reports::a_batch_of_4096_gives_4096_records_a_hundred_times` |
-//! | G09 rocm-systems 6824 | `loom_engine::a_drain_ends_with_the_last_retirement_and_nothing_comes_after_it` |
-//! | G10 pytorch 189110 | `threads::announced::every_thread_is_announced_before_and_after_it_is_created`, `counting`'s `lifecycle` |
-//! | G11 legacy-rocm-build 6577, G12 rocm-systems 6641, G13 rocm-systems 4358 | `counting`'s `lifecycle` |
+//! | G09 rocm-systems 6824 | `loom_engine::a_drain_ends_with_the_last_retirement_and_nothing_comes_after_it`, `counting`'s `lifecycle::ends::a_process_ends_with_work_on_its_way_under_stress` |
+//! | G10 pytorch 189110 | `counting`'s `lifecycle::ends::exit_in_a_constructor_ends_the_process` |
+//! | G11 legacy-rocm-build 6577 | `counting`'s `lifecycle::loads::threads_may_load_code_at_once` |
+//! | G12 rocm-systems 6641 | `counting`'s `lifecycle::loads::the_first_use_may_be_in_a_constructor` |
+//! | G13 rocm-systems 4358 | `counting`'s `lifecycle::signals::the_tool_installs_no_handlers`, `lifecycle::signals::handlers_of_the_application_run` |
+//! | G14 rocm-systems 8007 | of whoever starts device-wide traces; here a subscription needs no queue, and each is intercepted as it is made |
 //! | G15 HPCToolkit (sdk 44) | `threads::announced::every_thread_is_announced_before_and_after_it_is_created` |
-//! | G16 rocm-systems 6504, G17 rocm-systems 5744 | `table::fork::a_child_may_call_and_end_everything_and_nothing_waits`, `counting`'s `lifecycle` |
+//! | G16 rocm-systems 6504 | `counting`'s `lifecycle::forks::a_shell_with_the_tool_preloaded_knows_nothing_of_it` |
+//! | G17 rocm-systems 5744 | `table::fork::a_child_may_call_and_end_everything_and_nothing_waits`, `counting`'s `lifecycle::forks::children_leave_and_the_parent_goes_on`, `lifecycle::forks::children_are_inert` |
+//! | G18 rocm-systems 4008 | of whoever writes files: nothing is written here; the tool of `counting`'s `lifecycle` writes one file for each process |
+//! | G19 rocm-systems 5902 | of whoever writes files; `counting`'s `lifecycle::ends::what_a_killed_process_leaves_can_be_read` |
 //! | G20 rocm-systems 3397 | `suite::tracing::records_say_whether_kernels_were_serialized_and_whether_the_agent_is_blind` |
+//! | G39 rocm-systems 1533 | `counting`'s `counters::counter_sets_rotate_over_dispatches`: a program is asked for at each dispatch |
+//! | G40 rocm-systems 7960 | kernels are not replayed; bounded waits: `suite::robustness::queues_destroyed_after_the_shutdown_give_back_their_signals` and its neighbours |
+//! | G50 rocm-systems 6651 | of `wavescope-att-decode`, which cuts traces |
+//! | G56 tinygrad 9278 | of `wavescope-att-resources`: `engine_that_stays_busy_is_an_error_in_time_and_leaves_the_application_alone` |
 //! | G62 rocm-systems 7435, G63 rocm-systems 6228 | `code_objects::tests::kernels_are_found_by_descriptor_address` |
+//! | G64 rocm-systems 8395 | of `wavescope-att-decode`: `a_reused_address_takes_its_objects_in_order`; ids here are of one process, and no file is written |
+//! | G73 dynolog 323 | no lock file and no lock of a device is taken here; counters are claimed in the process's memory (`wavescope-core`'s `ClaimTable`) |
+//! | G75 rocm-systems 8756 | `counting`'s `lifecycle::loads::the_second_copy_of_a_tool_keeps_out` |
+//! | G80 pti-gpu 83 | `table::install::a_runtime_without_intercept_queues_is_refused_only_for_the_technique_that_needs_them`: the error names the call; kernels in records: `code_objects::tests::kernels_are_found_by_descriptor_address` |
 //! | G81 rocm-systems 5348 | `table::others::a_queue_that_was_there_before_makes_its_agent_blind` |
 
 mod agent;

@@ -293,7 +293,8 @@ impl Reaper {
     fn drop_bell(&self) -> bool {
         let bell = {
             let mut inbox = self.inbox.lock();
-            if !inbox.letting_go || !inbox.is_idle() {
+            inbox.sweep();
+            if !inbox.letting_go || inbox.handed > 0 || !inbox.queues.is_empty() {
                 return false;
             }
             inbox.bell.take()
@@ -443,9 +444,8 @@ impl Inbox {
         self.queues.retain(|queue| !(queue.is_destroyed() && queue.signals().is_none()));
     }
 
-    /// Whether no packet of any queue names the bell.
-    fn is_idle(&mut self) -> bool {
-        self.sweep();
+    /// Whether no packet names the bell: every queue that was measured is gone, released or about to be.
+    fn is_idle(&self) -> bool {
         self.handed == 0 && self.queues.iter().all(|queue| queue.is_destroyed())
     }
 }

@@ -10,6 +10,9 @@ use wavescope_on_rocr::{Gpus, Library, Machine, Profile, not_run};
 /// Longer than any program takes.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
+/// What ROCr says when it goes down, with a number.
+const LEAK: &str = "Warning: Resource leak detected by SharedSignalPool, ";
+
 const GPU: &str = "gfx942";
 const RUNTIME: Library = Library::Of { package: "wavescope-software-hsa", name: "hsa_runtime64" };
 const TOOL: Library = Library::Example { package: "wavescope-counting", name: "count_waves" };
@@ -33,6 +36,8 @@ pub(crate) struct Bench {
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) printed: String,
+    /// Signals that the real runtime still knew, each time it went down.
+    pub(crate) leaks: Vec<u64>,
     /// What the tool wrote in the program's own process.
     pub(crate) records: Records,
 }
@@ -164,10 +169,13 @@ impl Running<'_> {
     /// What it printed so far, without the runtime's remark on signals that it still knows at its end: some are its own.
     pub(crate) fn printed(&self) -> String {
         let text = std::fs::read_to_string(self.bench.path("output")).unwrap();
-        let lines = text.split_inclusive('\n');
-        lines
-            .filter(|line| !line.starts_with("Warning: Resource leak detected by SharedSignalPool"))
-            .collect()
+        text.split_inclusive('\n').filter(|line| !line.starts_with(LEAK)).collect()
+    }
+
+    fn leaks(&self) -> Vec<u64> {
+        let text = std::fs::read_to_string(self.bench.path("output")).unwrap();
+        let counts = text.lines().filter_map(|line| line.strip_prefix(LEAK));
+        counts.map(|rest| rest.split_once(' ').unwrap().0.parse().unwrap()).collect()
     }
 
     /// Waits until the tool has written `count` dispatches.
@@ -198,7 +206,8 @@ impl Running<'_> {
         };
         let printed = self.printed();
         let status = status.unwrap_or_else(|| panic!("{} hangs after:\n{printed}", self.what));
-        Ended { status, printed, records: self.bench.records(self.child.id()) }
+        let leaks = self.leaks();
+        Ended { status, printed, leaks, records: self.bench.records(self.child.id()) }
     }
 }
 

@@ -67,3 +67,22 @@ on_both_faces! {
         assert_eq!(ended.records.ends, ["end: 10 seen, 10 counted"; 3]);
     }
 }
+
+/// The runtime itself counts the signals that are left when it goes down: as many as without the tool.
+#[test]
+fn the_tool_leaves_no_signal_behind() {
+    let Some(bench) = Bench::new(Face::OnRocr) else { return };
+    for (mode, ends) in [("ends", 1), ("restarts", 3)] {
+        let mut bare = bench.application(mode, None);
+        bare.env_remove("HSA_TOOLS_LIB");
+        let without = bench.run(bare).left_with(0).leaks;
+        assert_eq!(without.len(), ends, "the runtime's own are counted");
+        for technique in ["doorbell", "runtime"] {
+            let mut command = bench.application(mode, None);
+            command.env("WAVESCOPE_INTERCEPT", technique);
+            let ended = bench.run(command).left_with(0);
+            assert_eq!(ended.records.ends.len(), ends);
+            assert_eq!(ended.leaks, without, "{mode}, {technique}");
+        }
+    }
+}

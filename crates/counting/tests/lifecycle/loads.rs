@@ -28,4 +28,14 @@ on_both_faces! {
         let mute = bench.library("exits_never");
         bench.run(bench.application("registers", Some(&mute))).left_with(0).counted(20).went_down_after(20);
     }
+
+    /// A copy of the library in another file has statics of its own: it sees that another was faster, and counts nothing.
+    fn the_second_copy_of_a_tool_keeps_out(bench) {
+        let copy = bench.path("copy.so");
+        std::fs::copy(&bench.tool, &copy).unwrap();
+        let mut command = bench.application("ends", None);
+        command.env("HSA_TOOLS_LIB", format!("{} {}", bench.tool.display(), copy.display()));
+        let ended = bench.run(command).left_with(0).counted(10).went_down_after(10);
+        assert!(ended.printed.starts_with("count_waves: "), "{}", ended.printed);
+    }
 }

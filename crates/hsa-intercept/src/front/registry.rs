@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 // Read on every signal store of the process.
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use wavescope_core::sync::Mutex;
+use wavescope_core::sync::{Deadline, Mutex};
 
 use super::{Front, SharedFront, Worker};
 use crate::process::Origin;

@@ -51,6 +51,13 @@ impl Runtime {
         unsafe { self.core().hsa_queue_destroy_fn.unwrap()(queue) }
     }
 
+    /// Calls `hsa_shut_down`; how many signals were left when the runtime was asked.
+    pub(crate) fn end(&self) -> i64 {
+        // SAFETY: no arguments.
+        assert_eq!(unsafe { self.core().hsa_shut_down_fn.unwrap()() }, HSA_STATUS_SUCCESS);
+        runtime::state().left_at_end.lock().unwrap().pop().unwrap()
+    }
+
     pub(crate) fn signal(&self, value: i64) -> u64 {
         let mut signal = hsa_signal_t { handle: 0 };
         let create = self.core().hsa_signal_create_fn.unwrap();

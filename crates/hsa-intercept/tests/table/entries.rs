@@ -319,7 +319,14 @@ unsafe extern "C-unwind" fn soft_queue_create(
     unsafe { put(runtime::new_queue(runtime::CPU, size, None, std::ptr::null_mut(), false).unwrap(), queue) }
 }
 
+unsafe extern "C-unwind" fn shut_down() -> hsa_status_t {
+    let left = state().live_signals.load(Ordering::Relaxed);
+    state().left_at_end.lock().unwrap().push(left);
+    OK
+}
+
 pub(crate) fn fill(core: &mut CoreApiTable, amd: &mut AmdExtTable) {
+    core.hsa_shut_down_fn = Some(shut_down);
     core.hsa_system_get_info_fn = Some(system_get_info);
     core.hsa_iterate_agents_fn = Some(iterate_agents);
     core.hsa_agent_get_info_fn = Some(agent_get_info);

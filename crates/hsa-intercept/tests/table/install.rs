@@ -107,6 +107,28 @@ fn without_queues_only_executables_are_followed() {
     interceptor.shut_down().unwrap();
 }
 
+// ROCr takes no calls any more when it unloads its tools, and counts the signals that are left.
+#[test]
+fn the_end_of_the_runtime_finds_no_signal_of_ours() {
+    for technique in TECHNIQUES {
+        let runtime = Runtime::start();
+        let interceptor = runtime.install(technique);
+        let service = FakeService::new(|_| Plan::Count);
+        interceptor.subscribe(service.subscription(&[], true)).unwrap();
+        for round in 1..=3 {
+            let queue = runtime.queue(64);
+            runtime.submit(queue, &[kernel(1, 0), kernel(2, 0), kernel(3, 0)]);
+            runtime.run_until(|| service.retired() == 3 * round);
+            let in_use = state().live_signals.load(Ordering::Relaxed);
+            assert_eq!(runtime.end(), in_use, "packets may name them as long as there is a queue");
+            runtime.destroy(queue);
+            assert_eq!(runtime.end(), 0, "{technique:?}");
+        }
+        interceptor.shut_down().unwrap();
+        runtime.assert_clean();
+    }
+}
+
 unsafe extern "C-unwind" fn tools_inactivate(_queue: *mut hsa_queue_t) -> hsa_status_t {
     HSA_STATUS_SUCCESS
 }

@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) largest_queue: AtomicU32,
     pub(crate) refuse_queues: AtomicBool,
     pub(crate) live_signals: AtomicI64,
+    /// Signals that there were at each `hsa_shut_down`.
+    pub(crate) left_at_end: Mutex<Vec<i64>>,
     pub(crate) live_queues: AtomicI64,
     /// Uses of something that was destroyed, and destructions of what was not there.
     pub(crate) misuses: AtomicI64,
