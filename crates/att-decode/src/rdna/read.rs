@@ -11,7 +11,9 @@ use crate::options::Recovery;
 use crate::program::{ComputeRegister, MARKER_REGISTER};
 use crate::session::Outside;
 use crate::token::timestamp::Timestamp;
-use crate::token::{Entry, RdnaCursor, Table, TokenKind, WINDOW_BITS, late_delta, lookup, padding, table};
+use crate::token::{
+    Entry, INDEX_BITS, RdnaCursor, Table, TokenKind, WINDOW_BITS, late_delta, lookup, padding, table,
+};
 
 /// What the fast loop did with a token that is more than a step.
 enum Special {
@@ -151,6 +153,31 @@ impl At {
     fn pass(&mut self, entry: &Entry) {
         self.bit += u64::from(entry.step);
         self.time = self.time.wrapping_add(i64::from(entry.delta));
+    }
+
+    /// Steps over a token, and remembers it if it is one that others may have to go behind.
+    #[inline(always)]
+    fn step_over<const F: Form>(&mut self, entry: &Entry) {
+        self.pass(entry);
+        if F < GFX12 && entry.kind != TokenKind::Time {
+            self.note_quiet(entry.kind, entry.pad);
+        }
+    }
+
+    /// Steps over further tokens without effect on occupancy, as far as `window` reaches, of which `left` bits are known.
+    /// They come in runs, and what was loaded once need not be loaded again.
+    #[inline(always)]
+    fn step_over_run<const F: Form>(&mut self, table: &Table, mut window: u64, mut left: u32, limit: u64) {
+        while left >= u32::from(INDEX_BITS) && self.bit < limit {
+            let entry = lookup(table, window);
+            if !is_stepped_over::<F, true>(entry) {
+                return;
+            }
+            self.last = self.bit;
+            self.step_over::<F>(entry);
+            window = window.wrapping_shr(u32::from(entry.step));
+            left = left.saturating_sub(u32::from(entry.step));
+        }
     }
 
     /// Steps over padding, a plain clock step or a MISC token.
@@ -296,9 +323,11 @@ impl RdnaDecoder {
             let entry = lookup(table, wide.low(shift));
             at.last = at.bit;
             if is_stepped_over::<F, ONLY_OCCUPANCY>(entry) {
-                at.pass(entry);
-                if F < GFX12 && entry.kind != TokenKind::Time {
-                    at.note_quiet(entry.kind, entry.pad);
+                at.step_over::<F>(entry);
+                if ONLY_OCCUPANCY {
+                    let step = u32::from(entry.step);
+                    let rest = wide.low(shift).wrapping_shr(step);
+                    at.step_over_run::<F>(table, rest, (64 - shift).saturating_sub(step), limit);
                 }
                 continue;
             }

@@ -13,7 +13,7 @@ mod tables;
 pub(crate) mod timestamp;
 
 pub(crate) use cursor::{RdnaCursor, WINDOW_BITS, is_padding, late_delta};
-pub(crate) use entry::{Entry, Row, Table, lookup, padding};
+pub(crate) use entry::{Entry, INDEX_BITS, Row, Table, lookup, padding};
 pub use iter::{Token, Tokens};
 pub use kind::TokenKind;
 pub(crate) use tables::{rows, table};
