@@ -87,10 +87,12 @@ impl Processor {
     /// The thread's loop.
     pub(super) fn work(mut self) {
         while !self.control.stopped() {
+            // Taken before the ring is looked at: a doorbell that comes during the look must keep the thread from sleeping.
+            let limit = self.control.limit();
             match self.retire().and_then(|()| self.step()) {
                 Ok(Step::Progress) => self.pause.reset(),
-                Ok(Step::Idle) => self.wait(matches!(self.config.doorbell, Doorbell::Rung)),
-                Ok(Step::Poll) => self.wait(false),
+                Ok(Step::Idle) => self.wait(limit, matches!(self.config.doorbell, Doorbell::Rung)),
+                Ok(Step::Poll) => self.wait(limit, false),
                 Err(fault) => self.die(fault),
             }
         }
@@ -299,9 +301,8 @@ impl Processor {
         Ok(())
     }
 
-    /// Passes time. `watched`: only the doorbell can bring news, and it wakes the thread.
-    fn wait(&mut self, watched: bool) {
-        let limit = self.control.limit();
+    /// Passes time. `watched`: only the doorbell can bring news, and it wakes the thread if it is not `limit` any more.
+    fn wait(&mut self, limit: u64, watched: bool) {
         let Some(due) = self.inflight.next_due() else {
             return self.pause.pass(&self.control, limit, watched, None);
         };
