@@ -78,8 +78,9 @@ pub(super) struct InterceptQueue {
 struct Submission {
     /// Packets that found no room, oldest first.
     overflow: Vec<AqlPacket>,
-    /// Index of the last retry point in the hardware ring.
-    retry_index: u64,
+    /// Index behind the last retry point in the hardware ring: it is pending until the read index gets there. While it is
+    /// only next, the ring may be full, and another one would overwrite it.
+    retry_end: u64,
 }
 
 /// Where a thread is inside handlers.
@@ -246,12 +247,12 @@ impl InterceptQueue {
         let wanted = packets.iter().filter(|packet| !is_marker(packet)).count() as u64;
         let write = self.hardware.block().write_index().load(Ordering::Relaxed);
         let read = self.hardware.block().read_index().load(Ordering::Acquire);
-        let pending_retry = submission.retry_index > read;
+        let pending_retry = submission.retry_end > read;
         let capacity = u64::from(self.hardware.block().packets());
         let room = capacity - (write - read);
         let granted = grant(Demand { wanted, room, capacity, pending_retry, retrying });
         if granted < wanted && !pending_retry {
-            submission.retry_index = self.submit_retry_point();
+            submission.retry_end = self.submit_retry_point() + 1;
         }
         self.copy_in(packets, granted)
     }
