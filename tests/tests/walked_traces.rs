@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wavescope_aql_profile::{TraceConfig, TraceParameter};
 use wavescope_att_decode::{CodeObjects, Decoder, EventKind, Info, Options, Record};
 use wavescope_att_resources::{Decision, Delivery, DispatchTrace, DispatchTraceSetup, TracedAgent};
-use wavescope_core::{ContextId, Overflow, TraceChunk, record_stream};
+use wavescope_core::{ContextId, DispatchCounters, Overflow, TraceChunk, record_stream};
 use wavescope_counting::Catalogue;
 use wavescope_hsa_intercept::Technique;
 use wavescope_software_gpu::{Fault, FaultPlan, TraceLoss};
@@ -32,6 +32,18 @@ struct TracedSample {
     chunks: Vec<TraceChunk>,
     dispatches: Vec<Placed>,
     code: Vec<(&'static [u8], u64)>,
+}
+
+/// The sample workload, counted: each dispatch's record, and what ran.
+fn count_sample(bed: &Bed, names: &[&str]) -> (Vec<DispatchCounters>, Vec<Placed>) {
+    let counted = count(bed, 1, 0, names);
+    let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
+    counted.service.start().unwrap();
+    run_sample(bed, &sample);
+    counted.service.stop(PATIENCE).unwrap();
+    let (records, dispatches) = (counted.take(), dispatches(bed, &sample.launches().unwrap()));
+    assert_eq!(records.len(), dispatches.len());
+    (records, dispatches)
 }
 
 fn trace_sample(bed: &Bed, parameters: &[TraceParameter]) -> TracedSample {
@@ -159,14 +171,7 @@ on_both_faces! {
 
     fn instruction_counters_equal_what_the_waves_walked(bed on TARGETS) {
         let names = ["SQ_WAVES", "SQ_INSTS_VALU", "SQ_INSTS_SALU", "SQ_INSTS_SMEM", "SQ_INSTS_FLAT", "SQ_INSTS_LDS"];
-        let counted = count(bed, 1, 0, &names);
-        let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
-        counted.service.start().unwrap();
-        run_sample(bed, &sample);
-        counted.service.stop(PATIENCE).unwrap();
-        let records = counted.take();
-        let dispatches = dispatches(bed, &sample.launches().unwrap());
-        assert_eq!(records.len(), dispatches.len());
+        let (records, dispatches) = count_sample(bed, &names);
         let mut all = 0;
         for (record, dispatch) in records.iter().zip(dispatches) {
             let mut walked: HashMap<String, u64> = HashMap::new();
@@ -190,14 +195,7 @@ on_both_faces! {
             "SQ_INSTS", "SQ_INSTS_VMEM", "SQ_INSTS_VMEM_RD", "SQ_INSTS_VMEM_WR", "SQ_INSTS_BRANCH",
             "SQ_INSTS_SENDMSG", "SQ_INSTS_MFMA",
         ];
-        let counted = count(bed, 1, 0, &names);
-        let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
-        counted.service.start().unwrap();
-        run_sample(bed, &sample);
-        counted.service.stop(PATIENCE).unwrap();
-        let dispatches = dispatches(bed, &sample.launches().unwrap());
-        let records = counted.take();
-        assert_eq!(records.len(), dispatches.len());
+        let (records, dispatches) = count_sample(bed, &names);
         for (record, dispatch) in records.iter().zip(dispatches) {
             let mut expected = [0; 7];
             for wave in bed.placement.waves(0, dispatch.dispatch) {
@@ -218,14 +216,7 @@ on_both_faces! {
     }
 
     fn memory_requests_are_counted_on_the_unit_where_they_ran(bed on ["gfx942", "gfx90a", "gfx950"]) {
-        let counted = count(bed, 1, 0, &["TA_FLAT_READ_WAVEFRONTS", "TA_FLAT_WRITE_WAVEFRONTS"]);
-        let sample = Sample::load(&bed.application, bed.gpu(0)).unwrap();
-        counted.service.start().unwrap();
-        run_sample(bed, &sample);
-        counted.service.stop(PATIENCE).unwrap();
-        let dispatches = dispatches(bed, &sample.launches().unwrap());
-        let records = counted.take();
-        assert_eq!(records.len(), dispatches.len());
+        let (records, dispatches) = count_sample(bed, &["TA_FLAT_READ_WAVEFRONTS", "TA_FLAT_WRITE_WAVEFRONTS"]);
         let mut all = 0;
         for (record, dispatch) in records.iter().zip(dispatches) {
             // Reads and writes of (XCC, engine, unit).

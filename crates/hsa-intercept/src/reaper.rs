@@ -27,7 +27,7 @@ use crate::device::{Device, Signal, SignalKind};
 use crate::flight::COUNTER_START;
 use crate::queue::{Landing, Queue};
 use crate::thread_mark::InsideHook;
-use crate::threads;
+use crate::threads::{self, Life, News};
 use crate::transition::Transition;
 
 /// Of its thread.
@@ -60,22 +60,11 @@ pub(crate) struct Reaper {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Held while somebody looks: mostly the thread.
     landing: Mutex<Landing>,
-    life: Mutex<Life>,
-    ended: Condvar,
-    /// Somebody has news, for a thread that pauses.
-    news: Mutex<bool>,
-    came: Condvar,
+    life: Life,
+    /// For the thread while it pauses.
+    news: News,
     /// The bell was let go.
     bell_gone: Condvar,
-}
-
-/// How far the thread has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Life {
-    /// It cannot begin while a constructor holds the loader's lock.
-    begun: bool,
-    /// It left its loop.
-    over: bool,
 }
 
 /// A look at all counters when a limit has passed. One is enough for everything that is waited for together.
@@ -144,10 +133,8 @@ impl Reaper {
             patience: Mutex::new(PATIENCE),
             thread: Mutex::new(None),
             landing: Mutex::new(Landing::default()),
-            life: Mutex::new(Life::default()),
-            ended: Condvar::new(),
-            news: Mutex::new(false),
-            came: Condvar::new(),
+            life: Life::new(),
+            news: News::new(),
             bell_gone: Condvar::new(),
         }
     }
@@ -180,7 +167,7 @@ impl Reaper {
 
     /// The thread.
     fn run(&self, rounds: &mut Rounds) {
-        self.life.lock().begun = true;
+        self.life.begin();
         // Stopped before it began: the runtime may be gone, so nothing of it is touched.
         let (stop, bell) = {
             let inbox = self.inbox.lock();
@@ -190,8 +177,7 @@ impl Reaper {
         if !stop {
             while self.round(rounds) {}
         }
-        self.life.lock().over = true;
-        self.ended.notify_all();
+        self.life.end();
     }
 
     /// The bell, for packets of a queue that is [watched](Self::watch) next, or else the bell is [put back](Self::put_back).
@@ -233,8 +219,7 @@ impl Reaper {
 
     /// Makes the reaper look at every queue once. Returns whether it will.
     pub(crate) fn wake(&self) -> bool {
-        *self.news.lock() = true;
-        self.came.notify_all();
+        self.news.bring();
         let inbox = self.inbox.lock();
         if let Some(bell) = inbox.bell {
             self.expect_rings(1);
@@ -253,7 +238,7 @@ impl Reaper {
 
     /// Waits for `done` in slices while the thread cannot begin, and does its work meanwhile. Returns at once if it can.
     pub(crate) fn stand_in(&self, deadline: Deadline, done: impl Fn(Deadline) -> bool) {
-        while !self.life.lock().begun && !deadline.is_over() && !InsideHook::is_current() {
+        while !self.life.has_begun() && !deadline.is_over() && !InsideHook::is_current() {
             self.look();
             if done(Deadline::after(SHORTEST_TICK.min(deadline.left()))) {
                 return;
@@ -277,7 +262,7 @@ impl Reaper {
     pub(crate) fn let_go(&self, deadline: Deadline) {
         self.inbox.lock().letting_go = true;
         self.wake();
-        if !self.life.lock().begun {
+        if !self.life.has_begun() {
             self.look();
             self.drop_bell();
         }
@@ -316,20 +301,11 @@ impl Reaper {
         if running.is_none() {
             return Ok(());
         }
-        let mut life = self.life.lock();
-        if !life.begun {
-            // It ends as soon as it begins; nobody waits for that. The bell is its own.
+        if !self.life.wait_for_end(NAME, deadline)? {
+            // The bell is its own.
             *running = None;
             return Ok(());
         }
-        while !life.over {
-            let (next, timed_out) = self.ended.wait_timeout(life, deadline.left());
-            life = next;
-            if timed_out && !life.over {
-                return Err(Error::ThreadBusy { thread: NAME });
-            }
-        }
-        drop(life);
         // It has left its loop: nothing to wait for.
         let _ = running.take().map(JoinHandle::join);
         let Some(bell) = self.inbox.lock().bell.take() else { return Ok(()) };
@@ -348,9 +324,9 @@ impl Reaper {
             Some(bell) if !rounds.in_flow || cfg!(loom) => {
                 self.device.wait_below(bell, rounds.heard, rounds.limit);
             }
-            Some(_) => self.pause(rounds.limit.min(PAUSE)),
+            Some(_) => self.news.rest(rounds.limit.min(PAUSE)),
             None => {
-                self.pause(rounds.limit);
+                self.news.rest(rounds.limit);
                 (rounds.bell, rounds.heard) = (self.inbox.lock().bell, COUNTER_START);
             }
         }
@@ -381,16 +357,6 @@ impl Reaper {
             }
         }
         Seen { unannounced, landed: landing.count != before, queues }
-    }
-
-    /// Waits until somebody has news, for `time` at most.
-    fn pause(&self, time: Duration) {
-        let deadline = Deadline::after(time);
-        let mut news = self.news.lock();
-        while !*news && !deadline.is_over() {
-            news = self.came.wait_timeout(news, deadline.left()).0;
-        }
-        *news = false;
     }
 
     /// When to look next without a reason.

@@ -2,12 +2,17 @@
 //!
 //! Tools that watch threads (HPCToolkit, PAPI) must not take ours for the application's, and deadlock if one appears while
 //! they are inside the library.
+//!
+//! Each has a [`Life`], by which its end is waited for, and [`News`], by which it is woken from a rest of its own.
 
 use std::sync::Arc;
 // Read in forked children, where nothing may be locked.
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use std::time::Duration;
+
 use wavescope_core::sync::thread::{self, JoinHandle};
+use wavescope_core::sync::{Condvar, Deadline, Mutex};
 
 use crate::Error;
 
@@ -58,4 +63,91 @@ pub(crate) fn create(name: &str, run: impl FnOnce() + Send + 'static) -> Result<
     let created = thread::Builder::new().name(name.to_owned()).spawn(run);
     listeners().for_each(|listener| listener.notice.after(name));
     created.map_err(Error::NoThread)
+}
+
+/// How far a thread has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It cannot begin while a constructor holds the loader's lock.
+    Made,
+    Begun,
+    /// It left its loop.
+    Over,
+}
+
+/// How far a thread has come, for those who wait for its end.
+pub(crate) struct Life {
+    stage: Mutex<Stage>,
+    ended: Condvar,
+}
+
+impl Life {
+    pub(crate) fn new() -> Self {
+        Self { stage: Mutex::new(Stage::Made), ended: Condvar::new() }
+    }
+
+    /// Another thread is about to be made.
+    pub(crate) fn reset(&self) {
+        *self.stage.lock() = Stage::Made;
+    }
+
+    /// The thread begins.
+    pub(crate) fn begin(&self) {
+        *self.stage.lock() = Stage::Begun;
+    }
+
+    /// The thread left its loop.
+    pub(crate) fn end(&self) {
+        *self.stage.lock() = Stage::Over;
+        self.ended.notify_all();
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        *self.stage.lock() != Stage::Made
+    }
+
+    /// Waits until the thread, which was told to end, left its loop. `false`, at once, if it has not begun: it ends as soon
+    /// as it begins, and nobody waits for that.
+    ///
+    /// # Errors
+    /// [`Error::ThreadBusy`] if it does not end in time.
+    pub(crate) fn wait_for_end(&self, thread: &'static str, deadline: Deadline) -> Result<bool, Error> {
+        let mut stage = self.stage.lock();
+        while *stage == Stage::Begun {
+            let (next, timed_out) = self.ended.wait_timeout(stage, deadline.left());
+            stage = next;
+            if timed_out && *stage == Stage::Begun {
+                return Err(Error::ThreadBusy { thread });
+            }
+        }
+        Ok(*stage == Stage::Over)
+    }
+}
+
+/// Wakes a thread that rests without the runtime, whose blocked wait spins before it sleeps.
+pub(crate) struct News {
+    there: Mutex<bool>,
+    came: Condvar,
+}
+
+impl News {
+    pub(crate) fn new() -> Self {
+        Self { there: Mutex::new(false), came: Condvar::new() }
+    }
+
+    /// Ends the rest, also one that begins later.
+    pub(crate) fn bring(&self) {
+        *self.there.lock() = true;
+        self.came.notify_all();
+    }
+
+    /// Rests until somebody brings news, for `time` at most.
+    pub(crate) fn rest(&self, time: Duration) {
+        let deadline = Deadline::after(time);
+        let mut there = self.there.lock();
+        while !*there && !deadline.is_over() {
+            there = self.came.wait_timeout(there, deadline.left()).0;
+        }
+        *there = false;
+    }
 }

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wavescope_core::sync::thread::JoinHandle;
-use wavescope_core::sync::{Condvar, Deadline, Mutex};
+use wavescope_core::sync::{Deadline, Mutex};
 
 use super::registry::Registry;
 use super::{Front, SharedFront};
 use crate::Error;
 use crate::device::Device;
-use crate::{thread_mark, threads};
+use crate::thread_mark;
+use crate::threads::{self, Life, News};
 
 /// Of its thread.
 const NAME: &str = "wavescope-front";
@@ -36,25 +37,21 @@ pub(crate) struct Worker {
     device: Arc<dyn Device>,
     fronts: &'static Registry,
     state: Mutex<State>,
-    /// Notified when there is something to do, and when the thread left its loop.
-    changed: Condvar,
+    life: Life,
+    /// There is something to do.
+    news: News,
 }
 
 #[derive(Default)]
 struct State {
-    /// There is something to do.
-    woken: bool,
     stop: bool,
-    /// The thread began: it cannot while a constructor holds the loader's lock.
-    begun: bool,
-    /// The thread left its loop.
-    over: bool,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Worker {
     pub(crate) fn new(device: Arc<dyn Device>, fronts: &'static Registry) -> Arc<Self> {
-        Arc::new(Self { device, fronts, state: Mutex::new(State::default()), changed: Condvar::new() })
+        let (state, life, news) = (Mutex::new(State::default()), Life::new(), News::new());
+        Arc::new(Self { device, fronts, state, life, news })
     }
 
     /// Whether it goes on with this front.
@@ -76,21 +73,19 @@ impl Worker {
         }
         let worker = Arc::clone(self);
         let run = move || {
-            worker.state.lock().begun = true;
+            worker.life.begin();
             thread_mark::mark_internal();
             worker.run();
-            worker.state.lock().over = true;
-            worker.changed.notify_all();
+            worker.life.end();
         };
-        let thread = threads::create(NAME, run)?;
-        (state.thread, state.begun, state.over) = (Some(thread), false, false);
+        self.life.reset();
+        state.thread = Some(threads::create(NAME, run)?);
         Ok(())
     }
 
     /// Makes the worker look at all fronts.
     pub(crate) fn wake(&self) {
-        self.state.lock().woken = true;
-        self.changed.notify_all();
+        self.news.bring();
     }
 
     /// Ends the thread if there is no front of it. Returns whether there is none.
@@ -103,18 +98,12 @@ impl Worker {
         }
         self.state.lock().stop = true;
         self.wake();
+        let is_over = self.life.wait_for_end(NAME, deadline)?;
         let mut state = self.state.lock();
-        if !state.begun {
-            // It ends as soon as it begins; nobody waits for that.
-            state.thread = None;
+        if !is_over {
+            // A thread that begins later has to find that it is to end.
+            state.stop = state.thread.take().is_some();
             return Ok(true);
-        }
-        while state.thread.is_some() && !state.over {
-            let (next, timed_out) = self.changed.wait_timeout(state, deadline.left());
-            state = next;
-            if timed_out && !state.over {
-                return Err(Error::ThreadBusy { thread: NAME });
-            }
         }
         state.stop = false;
         let thread = state.thread.take();
@@ -130,7 +119,7 @@ impl Worker {
         while !self.state.lock().stop {
             match self.look() {
                 Seen::Stalled => {
-                    self.rest(pause);
+                    self.news.rest(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                     continue;
                 }
@@ -138,18 +127,8 @@ impl Worker {
                 Seen::Nothing => doze = (doze * 2).min(LONGEST_DOZE),
             }
             pause = SHORTEST_PAUSE;
-            self.rest(doze);
+            self.news.rest(doze);
         }
-    }
-
-    /// Waits until somebody wakes the worker, for `time` at most.
-    fn rest(&self, time: Duration) {
-        let deadline = Deadline::after(time);
-        let mut state = self.state.lock();
-        while !state.woken && !deadline.is_over() {
-            state = self.changed.wait_timeout(state, deadline.left()).0;
-        }
-        state.woken = false;
     }
 
     /// Hears every doorbell, goes on where something stalled. All fronts, also if one stays stalled: another may hold what

@@ -67,7 +67,7 @@ unsafe extern "C-unwind" fn agent_get_info(
     }
 }
 
-unsafe extern "C-unwind" fn queue_create(
+unsafe extern "C-unwind" fn queue_create<const INTERCEPTED: bool>(
     agent: hsa_agent_t,
     size: u32,
     _kind: hsa_queue_type32_t,
@@ -77,24 +77,7 @@ unsafe extern "C-unwind" fn queue_create(
     _group: u32,
     queue: *mut *mut hsa_queue_t,
 ) -> hsa_status_t {
-    match runtime::new_queue(agent, size, callback, data, false) {
-        // SAFETY: the caller's result.
-        Ok(made) => unsafe { put(made, queue) },
-        Err(status) => status,
-    }
-}
-
-unsafe extern "C-unwind" fn intercept_create(
-    agent: hsa_agent_t,
-    size: u32,
-    _kind: hsa_queue_type32_t,
-    callback: Callback,
-    data: *mut c_void,
-    _private: u32,
-    _group: u32,
-    queue: *mut *mut hsa_queue_t,
-) -> hsa_status_t {
-    match runtime::new_queue(agent, size, callback, data, true) {
+    match runtime::new_queue(agent, size, callback, data, INTERCEPTED) {
         // SAFETY: the caller's result.
         Ok(made) => unsafe { put(made, queue) },
         Err(status) => status,
@@ -330,7 +313,7 @@ pub(crate) fn fill(core: &mut CoreApiTable, amd: &mut AmdExtTable) {
     core.hsa_system_get_info_fn = Some(system_get_info);
     core.hsa_iterate_agents_fn = Some(iterate_agents);
     core.hsa_agent_get_info_fn = Some(agent_get_info);
-    core.hsa_queue_create_fn = Some(queue_create);
+    core.hsa_queue_create_fn = Some(queue_create::<false>);
     core.hsa_soft_queue_create_fn = Some(soft_queue_create);
     core.hsa_queue_destroy_fn = Some(queue_destroy);
     core.hsa_queue_inactivate_fn = Some(inactivate);
@@ -369,7 +352,7 @@ pub(crate) fn fill(core: &mut CoreApiTable, amd: &mut AmdExtTable) {
     amd.hsa_amd_queue_cu_get_mask_fn = Some(cu_get_mask);
     amd.hsa_amd_queue_set_priority_fn = Some(set_priority);
     amd.hsa_amd_queue_get_info_fn = Some(queue_get_info);
-    amd.hsa_amd_queue_intercept_create_fn = Some(intercept_create);
+    amd.hsa_amd_queue_intercept_create_fn = Some(queue_create::<true>);
     amd.hsa_amd_queue_intercept_register_fn = Some(intercept_register);
     amd.hsa_amd_runtime_queue_create_register_fn = Some(register_notifier);
     amd.hsa_amd_agent_iterate_memory_pools_fn = Some(iterate_pools);

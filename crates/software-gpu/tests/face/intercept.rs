@@ -4,9 +4,12 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hsa_sys::*;
 use wavescope_core::{AqlPacket, Fence, PacketHeader, PacketType};
+use wavescope_software_gpu::face::Options;
+use wavescope_software_gpu::{CompletionFault, Fault, FaultPlan};
 use wavescope_workload::Signal;
 
 use crate::rig::{Rig, SOON, hsa};
@@ -292,6 +295,44 @@ struct InnerQueue<'a>(&'a Intercepted<'a>, AqlPacket);
 
 // SAFETY: HSA queues may be used from any thread.
 unsafe impl Send for InnerQueue<'_> {}
+
+// A retry point that is next to run is still on its way. The ring behind it is full, so a second one would take its place.
+#[test]
+fn a_doorbell_leaves_the_retry_point_of_a_full_ring_alone() {
+    static RING: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C-unwind" fn found(
+        _marker: *const amd_aql_intercept_marker_t,
+        queue: *mut hsa_queue_t,
+        _packet_id: u64,
+    ) {
+        RING.store(queue.expose_provenance(), Ordering::Relaxed);
+    }
+    // The retry point is the ring's first packet, and the device does not get past it.
+    let hang = Fault::Hang(CompletionFault { queue: 0, packet: 0, micros: 0 });
+    let options = Options::preset("gfx942".parse().unwrap(), 1);
+    let rig = Rig::with(options.faults(FaultPlan { faults: vec![hang] }));
+    let flood = hook(|packets, _, write| {
+        let marker = amd_aql_intercept_marker_t {
+            header: 0,
+            format: 0xFE,
+            callback: Some(found),
+            ..Default::default()
+        };
+        // SAFETY: both are 64 plain bytes.
+        let marker = unsafe { std::mem::transmute_copy::<_, AqlPacket>(&marker) };
+        let many: Vec<_> = packets.iter().flat_map(|packet| [*packet; 200]).collect();
+        write(&[&[marker], &many[..]].concat());
+    });
+    let queue = Intercepted::new(&rig, 64);
+    queue.register(&flood);
+    for _ in 0..2 {
+        queue.submit(&[barrier(None)]);
+    }
+    let ring = std::ptr::with_exposed_provenance::<amd_queue_v2_t>(RING.load(Ordering::Relaxed));
+    // SAFETY: the hardware queue, of which the runtime told the marker; it lives as long as `queue`.
+    let ring = unsafe { &*ring };
+    assert_eq!((ring.write_dispatch_id, ring.read_dispatch_id), (64, 0), "packets beyond the ring");
+}
 
 #[test]
 fn marker_packet_calls_back_with_the_place_of_the_packet_behind_it() {
