@@ -131,6 +131,7 @@ mod front;
 mod hsa_device;
 mod interceptor;
 mod kernel_trace;
+mod pace;
 mod packets;
 mod patch;
 mod process;

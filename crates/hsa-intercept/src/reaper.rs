@@ -4,9 +4,7 @@
 //! cost does not grow with what is in flight, and one interrupt serves a whole batch. It runs no client code, copies
 //! nothing and never blocks on a mailbox: every token owns its message places. It starts with the first subscription.
 //!
-//! While dispatches retire all the time the thread does not go back to the bell at once: the runtime's blocked wait spins for
-//! 200 microseconds before it sleeps, and an interrupt for each batch wakes it. It pauses instead and looks again, unless a
-//! queue waits for what it sees.
+//! While dispatches retire all the time the thread rests on its own clock between looks, see [`Pace`].
 //!
 //! The bell falls by 1 when a packet behind the end of a run or a batch completes, and when somebody has news (a queue to
 //! watch, a queue that failed or is gone, the end), after they were put where the reaper looks. The reaper reads
@@ -25,6 +23,7 @@ use wavescope_core::sync::{Condvar, Deadline, Mutex};
 use crate::Error;
 use crate::device::{Device, Signal, SignalKind};
 use crate::flight::COUNTER_START;
+use crate::pace::Pace;
 use crate::queue::{Landing, Queue};
 use crate::thread_mark::InsideHook;
 use crate::threads::{self, Life, News};
@@ -39,9 +38,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// How long a run may keep ready ones waiting, unless something else is set.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Between two looks while dispatches retire all the time and nobody waits for what the looks find.
-const PAUSE: Duration = Duration::from_micros(75);
 
 /// Between two looks while something is out that nothing announces.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
@@ -111,8 +107,7 @@ pub(crate) struct Rounds {
     heard: i64,
     limit: Duration,
     tick: Duration,
-    /// The last look found something, and nobody waits for what the next finds.
-    in_flow: bool,
+    pace: Pace,
 }
 
 /// What a look found.
@@ -162,11 +157,12 @@ impl Reaper {
         let bell = Some(self.device.create_signal(COUNTER_START, SignalKind::Interrupt)?);
         let mut inbox = self.inbox.lock();
         (inbox.bell, inbox.runs) = (bell, true);
-        Ok(Rounds { bell, heard: COUNTER_START, limit: LONGEST_WAIT, tick: SHORTEST_TICK, in_flow: false })
+        Ok(Rounds { bell, heard: COUNTER_START, limit: LONGEST_WAIT, tick: SHORTEST_TICK, pace: Pace::new() })
     }
 
     /// The thread.
     fn run(&self, rounds: &mut Rounds) {
+        threads::rest_exactly();
         self.life.begin();
         // Stopped before it began: the runtime may be gone, so nothing of it is touched.
         let (stop, bell) = {
@@ -320,12 +316,12 @@ impl Reaper {
 
     /// One wait and one look at every queue. Returns whether there will be another.
     fn round(&self, rounds: &mut Rounds) -> bool {
-        match rounds.bell {
-            Some(bell) if !rounds.in_flow || cfg!(loom) => {
-                self.device.wait_below(bell, rounds.heard, rounds.limit);
-            }
-            Some(_) => self.news.rest(rounds.limit.min(PAUSE)),
-            None => {
+        // In a model time does not pass: there the bell is all there is.
+        let rest = rounds.pace.rest().filter(|_| cfg!(not(loom)));
+        match (rounds.bell, rest) {
+            (Some(_), Some(rest)) => self.news.rest(rest.min(rounds.limit)),
+            (Some(bell), None) => self.device.wait_below(bell, rounds.heard, rounds.limit),
+            (None, _) => {
                 self.news.rest(rounds.limit);
                 (rounds.bell, rounds.heard) = (self.inbox.lock().bell, COUNTER_START);
             }
@@ -339,7 +335,7 @@ impl Reaper {
         if !stop && self.drop_bell() {
             rounds.bell = None;
         }
-        rounds.in_flow = seen.landed && !seen.queues.iter().any(|queue| queue.agent.somebody_waits());
+        rounds.pace.looked(seen.landed, seen.queues.iter().any(|queue| queue.agent.somebody_waits()));
         !stop
     }
 

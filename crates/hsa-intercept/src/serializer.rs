@@ -23,6 +23,9 @@
 //!   stands in the way of one that is: queue A {barrier on S, kernel}, queue B {kernel that completes S} ends.
 //! * **Granted.** At most one run per agent. It takes further kernels of its queue without any packet as long as no
 //!   other queue is ready, so one queue alone never makes a round trip through the CPU.
+//! * **Ahead.** The next run of the same queue, if no other queue is ready, nothing of the application lies between and
+//!   all grants of the granted run were returned: its gate is opened before the queue comes to it. One run at most, and
+//!   only once the gate before it was passed: both are the same signal.
 //! * **Overrun.** A granted run that keeps ready ones waiting for longer than the watchdog allows: its kernels may be
 //!   spinning on theirs. It goes on beside the next grant, and is gone like any other.
 //! * **Held.** A *hold* keeps back the runs that begin after it, so that what went through unseen before it can end
@@ -30,7 +33,7 @@
 //! * **Gone** when every packet that reports for it retired and every grant that must be returned was returned.
 //!
 //! A run is *closed* (takes no more kernels) by an application packet that may block, by a kernel whose grant must be
-//! returned, at [`MAX_KERNELS`], and by another queue that became ready.
+//! returned, and by another queue that became ready; while it waits also at [`MAX_KERNELS`].
 //!
 //! The caller performs the only effect, a [`Release`]: store 0 to the block signal of that queue. The gate's own
 //! completion takes the signal to −1, so the next gate of the queue waits again.
@@ -45,7 +48,7 @@ pub(crate) struct Lane(pub(crate) usize);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunId(pub(crate) u64);
 
-/// Kernels that one run may cover: a queue that is fed without pause lets the others in after that many.
+/// Kernels that a run may cover before it is granted: a queue that is fed without pause lets the others in after that many.
 pub(crate) const MAX_KERNELS: u32 = 256;
 
 /// Open the gate of this queue.
@@ -81,17 +84,35 @@ struct Run {
     unreturned: u32,
     open: bool,
     ready: bool,
+    /// The queue has gone through its gate, or it has none.
+    passed: bool,
     /// An announcement makes it ready, not the end of the run before it.
     announces: bool,
     /// It was overrun, or let in beside one that was.
     accompanied: bool,
 }
 
+impl Granted {
+    fn newest_first(&mut self) -> impl Iterator<Item = (Lane, &mut Run)> {
+        let lane = self.lane;
+        self.ahead.iter_mut().chain([&mut self.run]).map(move |run| (lane, run))
+    }
+}
+
 impl Run {
     /// Whether it takes another kernel without a gate.
-    fn accepts(&self, obstructed: bool, must_yield: bool) -> bool {
-        self.open && !obstructed && !must_yield && self.kernels < MAX_KERNELS
+    fn accepts(&self, granted: bool, other_ready: bool) -> bool {
+        self.open && if granted { !other_ready } else { self.kernels < MAX_KERNELS }
     }
+}
+
+/// The agent's holder.
+#[derive(Debug)]
+struct Granted {
+    lane: Lane,
+    run: Run,
+    /// The queue's next run, granted already.
+    ahead: Option<Run>,
 }
 
 #[derive(Debug, Default)]
@@ -105,7 +126,7 @@ struct LaneState {
 #[derive(Debug, Default)]
 pub(crate) struct Serializer {
     lanes: Vec<LaneState>,
-    granted: Option<(Lane, Run)>,
+    granted: Option<Granted>,
     /// Runs that were granted and overrun.
     overrun: Vec<(Lane, Run)>,
     /// Runs that began with one of these or later are not granted.
@@ -138,9 +159,7 @@ impl Serializer {
     pub(crate) fn forget_runs(&mut self, lane: Lane) -> Option<Release> {
         self.lanes[lane.0].waiting.clear();
         self.overrun.retain(|(owner, _)| *owner != lane);
-        if self.granted.as_ref().is_some_and(|(holder, _)| *holder == lane) {
-            self.granted = None;
-        }
+        self.granted.take_if(|holder| holder.lane == lane);
         self.grant_next()
     }
 
@@ -152,12 +171,12 @@ impl Serializer {
     pub(crate) fn place(&mut self, lane: Lane, obstructed: bool, covered: Option<RunId>) -> Place {
         let (other_ready, since) = (self.other_is_ready(lane), self.since);
         let (run, gate) = match self.last_run(lane) {
-            Some((run, granted)) if run.id >= since && run.accepts(obstructed, granted && other_ready) => {
+            Some((run, granted)) if !obstructed && run.id >= since && run.accepts(granted, other_ready) => {
                 (run, Gate::None)
             }
             _ => self.new_run(lane, obstructed),
         };
-        run.kernels += 1;
+        run.kernels = run.kernels.saturating_add(1);
         run.outstanding += u32::from(covered != Some(run.id));
         Place { run: run.id, gate }
     }
@@ -175,14 +194,15 @@ impl Serializer {
         let found = self.find(lane, run)?;
         found.unreturned = found.unreturned.saturating_sub(1);
         found.open = found.unreturned == 0;
-        self.settle(lane, run)
+        self.settle(lane, run).or_else(|| self.grant_ahead())
     }
 
     /// A packet that reports for `run` retired.
     pub(crate) fn retired(&mut self, lane: Lane, run: RunId) -> Option<Release> {
         let found = self.find(lane, run)?;
         found.outstanding = found.outstanding.saturating_sub(1);
-        self.settle(lane, run)
+        found.passed = true;
+        self.settle(lane, run).or_else(|| self.grant_ahead())
     }
 
     /// The announcement of `run` retired: only its gate keeps the queue now.
@@ -193,20 +213,25 @@ impl Serializer {
 
     /// The granted run, if ready runs of other queues wait for its end.
     pub(crate) fn awaited(&self) -> Option<RunId> {
-        let (holder, run) = self.granted.as_ref()?;
-        self.other_is_ready(*holder).then_some(run.id)
+        let holder = self.granted.as_ref()?;
+        self.other_is_ready(holder.lane).then_some(holder.run.id)
     }
 
-    /// Whether a queue has come to a gate, or will, that is not open yet.
+    /// Whether a queue may stand before a gate, or soon, that is not open yet.
     pub(crate) fn somebody_waits(&self) -> bool {
-        self.lanes.iter().any(|lane| !lane.waiting.is_empty())
+        // The holder has a whole run to go through before it comes to the gate behind.
+        let ahead = self.granted.as_ref().filter(|holder| holder.ahead.is_some()).map(|holder| holder.lane.0);
+        let mut waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.waiting.is_empty());
+        waiting.any(|(index, _)| ahead != Some(index))
     }
 
     /// Gives the agent to the next run though the granted one is not over.
     pub(crate) fn overrun(&mut self) -> Option<Release> {
-        let (lane, mut run) = self.granted.take()?;
-        (run.open, run.accompanied) = (false, true);
-        self.overrun.push((lane, run));
+        let Granted { lane, run, ahead } = self.granted.take()?;
+        for mut run in [run].into_iter().chain(ahead) {
+            (run.open, run.accompanied) = (false, true);
+            self.overrun.push((lane, run));
+        }
         self.grant_next()
     }
 
@@ -259,13 +284,14 @@ impl Serializer {
             unreturned: 0,
             open: true,
             ready,
+            passed: false,
             announces: obstructed,
             accompanied: !self.overrun.is_empty(),
         };
         self.next += 1;
         if ready && self.granted.is_none() && self.holds.is_empty() {
-            let (_, run) = self.granted.insert((lane, run));
-            return (run, Gate::None);
+            let granted = Granted { lane, run: Run { passed: true, ..run }, ahead: None };
+            return (&mut self.granted.insert(granted).run, Gate::None);
         }
         // Behind a run of its own the announcement is that run's end, unless something of the application lies
         // in between.
@@ -278,20 +304,43 @@ impl Serializer {
 
     /// Takes `run` away if it has nothing left, and gives the agent to the next.
     fn settle(&mut self, lane: Lane, run: RunId) -> Option<Release> {
-        let done = |(holder, found): &(Lane, Run)| {
-            *holder == lane && found.id == run && found.outstanding == 0 && found.unreturned == 0
+        let done = |holder: Lane, found: &Run| {
+            holder == lane && found.id == run && found.outstanding == 0 && found.unreturned == 0
         };
-        if self.granted.as_ref().is_some_and(done) {
-            self.granted = None;
-        } else if let Some(index) = self.overrun.iter().position(done) {
+        if let Some(mut holder) = self.granted.take_if(|holder| done(holder.lane, &holder.run)) {
+            if let Some(ahead) = holder.ahead.take() {
+                holder.run = ahead;
+                self.granted = Some(holder);
+                return None;
+            }
+        } else if let Some(index) = self.overrun.iter().position(|(holder, found)| done(*holder, found)) {
             self.overrun.swap_remove(index);
         } else {
             return None;
         }
-        if let Some(next) = self.lanes[lane.0].waiting.front_mut().filter(|next| !next.announces) {
+        if !self.overrun.iter().any(|(holder, _)| *holder == lane)
+            && let Some(next) = self.lanes[lane.0].waiting.front_mut().filter(|next| !next.announces)
+        {
             next.ready = true;
         }
         self.grant_next()
+    }
+
+    /// Opens the holder's next gate before it comes to it, where nobody else wants the agent.
+    fn grant_ahead(&mut self) -> Option<Release> {
+        let holder = self.granted.as_ref()?;
+        let lane = holder.lane;
+        if holder.ahead.is_some() || holder.run.unreturned > 0 || !holder.run.passed {
+            return None;
+        }
+        let next = self.lanes[lane.0].waiting.front()?;
+        if next.announces || Self::is_held(&self.holds, next.id) || self.other_is_ready(lane) {
+            return None;
+        }
+        let mut next = self.lanes[lane.0].waiting.pop_front()?;
+        next.accompanied = !self.overrun.is_empty();
+        self.granted.as_mut()?.ahead = Some(next);
+        Some(Release(lane))
     }
 
     fn grant_next(&mut self) -> Option<Release> {
@@ -307,8 +356,9 @@ impl Serializer {
         let (_, index) = fronts.min()?;
         let mut run = self.lanes[index].waiting.pop_front()?;
         run.accompanied = !self.overrun.is_empty();
-        self.granted = Some((Lane(index), run));
-        Some(Release(Lane(index)))
+        let lane = Lane(index);
+        self.granted = Some(Granted { lane, run, ahead: None });
+        Some(Release(lane))
     }
 
     fn other_is_ready(&self, lane: Lane) -> bool {
@@ -321,16 +371,16 @@ impl Serializer {
         if let Some(run) = self.lanes[lane.0].waiting.back_mut() {
             return Some((run, false));
         }
-        let of_lane = |(owner, run)| (owner == lane).then_some((run, true));
-        let granted = self.granted.iter_mut().map(|(owner, run)| (*owner, run));
+        let granted = self.granted.iter_mut().flat_map(Granted::newest_first);
         let overrun = self.overrun.iter_mut().map(|(owner, run)| (*owner, run));
-        granted.chain(overrun).find_map(of_lane)
+        granted.chain(overrun).find_map(|(owner, run)| (owner == lane).then_some((run, true)))
     }
 
     fn find(&mut self, lane: Lane, id: RunId) -> Option<&mut Run> {
-        let running = self.granted.iter_mut().chain(&mut self.overrun);
-        for (owner, run) in running {
-            if *owner == lane && run.id == id {
+        let granted = self.granted.iter_mut().flat_map(Granted::newest_first);
+        let overrun = self.overrun.iter_mut().map(|(owner, run)| (*owner, run));
+        for (owner, run) in granted.chain(overrun) {
+            if owner == lane && run.id == id {
                 return Some(run);
             }
         }

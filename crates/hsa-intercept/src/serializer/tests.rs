@@ -10,14 +10,37 @@ fn one_queue_alone_never_waits() {
     let [a] = lanes(&mut serializer);
     let first = serializer.place(a, false, None);
     assert_eq!(first.gate, Gate::None);
-    for _ in 1..MAX_KERNELS {
+    for _ in 1..16_384 {
         assert_eq!(serializer.place(a, false, None), first, "the run is extended without a packet");
     }
-    for _ in 0..MAX_KERNELS {
+    for _ in 0..16_384 {
         assert_eq!(serializer.retired(a, first.run), None);
     }
     assert!(serializer.is_idle());
     assert_eq!(serializer.place(a, false, None).gate, Gate::None);
+}
+
+#[test]
+fn a_queue_that_waits_gathers_kernels_up_to_a_limit() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, None);
+    let on_b = serializer.place(b, false, None);
+    assert_eq!(on_b.gate, Gate::Wait);
+    for _ in 1..MAX_KERNELS {
+        assert_eq!(serializer.place(b, false, None), Place { run: on_b.run, gate: Gate::None });
+    }
+    let next = serializer.place(b, false, None);
+    assert_eq!(next.gate, Gate::Wait, "one more begins another run");
+    let behind = serializer.place(a, false, None);
+    assert_eq!(serializer.retired(a, on_a.run), Some(Release(b)));
+    for kernel in 1..=MAX_KERNELS {
+        let release = serializer.retired(b, on_b.run);
+        let expected = (kernel == MAX_KERNELS).then_some(Release(b));
+        assert_eq!(release, expected, "its second run is older than what A gathered meanwhile");
+    }
+    assert_eq!(serializer.retired(b, next.run), Some(Release(a)));
+    assert_eq!(serializer.retired(a, behind.run), None);
 }
 
 #[test]
@@ -79,6 +102,68 @@ fn a_grant_returned_early_reopens_the_run() {
     serializer.expect_return(a, first.run);
     assert_eq!(serializer.returned(a, first.run), None, "its packets have not retired");
     assert_eq!(serializer.place(a, false, None), Place { run: first.run, gate: Gate::None });
+}
+
+#[test]
+fn behind_a_returned_grant_the_next_gate_opens_early() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let first = serializer.place(a, false, None);
+    let _ = serializer.place(a, false, None);
+    serializer.expect_return(a, first.run);
+    let second = serializer.place(a, false, None);
+    assert_eq!(second.gate, Gate::Wait);
+    assert!(serializer.somebody_waits());
+    assert_eq!(serializer.returned(a, first.run), Some(Release(a)), "nothing of the run has retired");
+    assert!(!serializer.somebody_waits());
+    let on_b = serializer.place(b, false, None);
+    let third = serializer.place(a, false, None);
+    assert_eq!(third.gate, Gate::Wait, "somebody is ready");
+    assert_eq!(serializer.retired(a, first.run), None);
+    assert_eq!(serializer.retired(a, first.run), None);
+    assert_eq!(serializer.retired(a, second.run), Some(Release(b)), "B came before A's third");
+    assert_eq!(serializer.retired(b, on_b.run), Some(Release(a)));
+    assert_eq!(serializer.retired(a, third.run), None);
+    assert!(serializer.is_idle());
+}
+
+#[test]
+fn the_gate_after_the_next_opens_when_the_next_was_passed() {
+    let mut serializer = Serializer::default();
+    let [a] = lanes(&mut serializer);
+    let place = |serializer: &mut Serializer| {
+        let place = serializer.place(a, false, None);
+        let _ = serializer.place(a, false, None);
+        serializer.expect_return(a, place.run);
+        place.run
+    };
+    let [first, second, third] = std::array::from_fn(|_| place(&mut serializer));
+    assert_eq!(serializer.returned(a, first), Some(Release(a)));
+    assert_eq!(serializer.returned(a, second), None);
+    assert_eq!(serializer.retired(a, first), None);
+    assert_eq!(serializer.retired(a, first), None, "the queue goes on without a round trip");
+    assert_eq!(serializer.retired(a, second), Some(Release(a)), "one of two: the gate before was passed");
+    assert_eq!(serializer.returned(a, third), None);
+}
+
+#[test]
+fn an_overrun_holder_takes_the_run_ahead_along() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let first = serializer.place(a, false, None);
+    serializer.expect_return(a, first.run);
+    let second = serializer.place(a, false, None);
+    assert_eq!(serializer.returned(a, first.run), Some(Release(a)));
+    let on_b = serializer.place(b, false, None);
+    assert_eq!(serializer.overrun(), Some(Release(b)));
+    let third = serializer.place(a, false, None);
+    assert_eq!(third.gate, Gate::Wait);
+    assert_eq!(serializer.retired(b, on_b.run), None);
+    assert_eq!(serializer.retired(a, first.run), None, "its second run is under way");
+    assert!(serializer.is_accompanied(a, second.run));
+    assert_eq!(serializer.retired(a, second.run), Some(Release(a)));
+    assert_eq!(serializer.retired(a, third.run), None);
+    assert!(serializer.is_idle());
 }
 
 #[test]
@@ -183,6 +268,7 @@ mod model {
         Foreign { queue: usize, delay: usize },
         Gpu { queue: usize },
         Return,
+        ReturnEarly { queue: usize },
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -191,6 +277,7 @@ mod model {
             1 => (0..3usize, 0..40usize).prop_map(|(queue, delay)| Step::Foreign { queue, delay }),
             12 => (0..3usize).prop_map(|queue| Step::Gpu { queue }),
             2 => Just(Step::Return),
+            2 => (0..3usize).prop_map(|queue| Step::ReturnEarly { queue }),
         ]
     }
 
@@ -282,6 +369,18 @@ mod model {
             self.running = Some(queue);
         }
 
+        /// Returns the grant of a kernel that has yet to end.
+        fn give_back_early(&mut self, queue: usize) {
+            let early = self.queues[queue].packets.iter_mut().find_map(|packet| match packet {
+                Packet::Kernel { run, must_return } => std::mem::take(must_return).then_some(*run),
+                _ => None,
+            });
+            if let Some(run) = early {
+                let release = self.serializer.returned(Lane(queue), run);
+                self.open(release);
+            }
+        }
+
         fn give_back(&mut self) -> bool {
             let Some((queue, run)) = self.unreturned.pop_front() else { return false };
             let release = self.serializer.returned(Lane(queue), run);
@@ -309,6 +408,7 @@ mod model {
                     Step::Return => {
                         model.give_back();
                     }
+                    Step::ReturnEarly { queue } => model.give_back_early(queue),
                 }
             }
             for _ in 0..100 {
