@@ -10,6 +10,8 @@ const SPINS: u32 = 2_000;
 const YIELDS: u32 = 50;
 /// The first sleep, doubled each time.
 const FIRST_SLEEP: Duration = Duration::from_micros(20);
+/// Sleeps of that length before they grow: who waits for another queue's kernels waits for some hundred microseconds.
+const SHORT_SLEEPS: u32 = 32;
 /// The longest sleep: what a signal stored by the CPU, which wakes nobody, costs at worst.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
@@ -37,7 +39,7 @@ impl Pause {
     }
 
     fn sleep_time(&self, watched: bool, at_most: Option<Duration>) -> Option<Duration> {
-        let doublings = (self.rounds - SPINS - YIELDS - 1).min(6);
+        let doublings = (self.rounds - SPINS - YIELDS - 1).saturating_sub(SHORT_SLEEPS).min(6);
         let grown = (!watched).then(|| (FIRST_SLEEP * (1 << doublings)).min(LONGEST_SLEEP));
         match (grown, at_most) {
             (Some(grown), Some(most)) => Some(grown.min(most)),
