@@ -118,9 +118,11 @@ impl Flight {
         }
     }
 
-    /// Whether nothing is in flight and everything that was has been published.
+    /// Whether nothing is in flight and everything that was has been published. A mark does not count: it stands behind
+    /// kernels that we did not touch, and nobody waits for those.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.loose.is_empty() && !self.landing
+        let only_marks = self.entries.iter().all(|entry| matches!(entry, Entry::Mark(_)));
+        only_marks && self.loose.is_empty() && !self.landing
     }
 
     /// Whether there are dispatches of which nobody but their carriers says that they retire.

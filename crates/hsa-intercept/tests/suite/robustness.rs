@@ -183,6 +183,27 @@ fn shutdown_waits_once_for_everything_and_says_what_did_not_end() {
     engine.shut_down(LIMIT).unwrap();
 }
 
+// Its kernels were not touched: only the mark behind them was, and it may never be reached.
+#[test]
+fn nobody_waits_for_kernels_from_before_the_first_subscription() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    let queue = Arc::new(FakeQueue::new(&engine, &device, AGENT));
+    queue.accept_marks();
+    let signal = device.app_signal(1);
+    queue.submit(&[app_barrier(signal), kernel(1, 0)]);
+    let id = engine.subscribe(FakeService::new(|_| Plan::Count).subscription(&[], true)).unwrap();
+    assert_eq!(queue.run(), 0, "the mark stands behind the application's barrier");
+    engine.quiesce(id).unwrap();
+    engine.drain(id, LIMIT).unwrap();
+    engine.unsubscribe(id).unwrap();
+    assert!(queue.handle.wait_empty(Duration::ZERO), "what a destruction waits for");
+    engine.shut_down(Duration::ZERO).unwrap_or_else(|error| assert!(matches!(error, Error::ThreadBusy { .. })));
+    device.add(signal, -1);
+    run_all(&[&queue]);
+    assert!(queue.ran.lock().unwrap().contains(&Ran::Kernel(1)));
+}
+
 // A callback that blocks for good: nobody who stops waits for it longer than it was told to.
 #[test]
 fn a_callback_that_does_not_return_is_named_and_not_waited_for_without_end() {
