@@ -57,11 +57,11 @@
 //! | threads | the runtime's event thread takes part and does not sleep while packets wait | one of ours, for full rings and for devices that ring |
 //! | doorbells rung by a device | the runtime hears them | heard within 50 ms, within 1 ms while there are more |
 //! | runtime-internal queues (copies, fills) | untouched | untouched |
+//! | a forked child that rings its parent's queue | ends by SIGSEGV in ROCr 7.2.4, with any hook and without one: a child has none of the memory that is mapped for GPUs | nothing happens |
 //!
-//! `auto` takes `doorbell` ([`Technique::AUTO`]): batches of any length, no part of the runtime's event thread, idle costs of
-//! 11 ns a dispatch and 1.2 ns for a store to a signal that is no doorbell. With `runtime` a backlog of more than 256 packets
-//! around the end of the ring crashes the application; that it is a tenth faster for declined and counted kernels does not
-//! weigh against it. All figures: `docs/cost.md` of this crate.
+//! `auto` takes `doorbell` ([`Technique::AUTO`]): batches of any length, no part of the runtime's event thread. With `runtime`
+//! a backlog of more than 256 packets around the end of the ring crashes the application. Cost does not decide: on ROCr the
+//! two are nearer to each other than runs of one of them. All figures: `docs/cost.md` of this crate.
 //!
 //! ROCr 7.2.4's `hsa_amd_signal_wait_any` writes behind a heap array when any but the first three signals is the one that
 //! is satisfied, so nothing here waits for several signals: retirements of all queues ring one bell.

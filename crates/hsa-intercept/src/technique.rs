@@ -6,9 +6,10 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Technique {
     /// The runtime's own intercept queues. On ROCr 7.2.4 an application crashes that has more than 256 packets waiting
-    /// where its ring wraps, and the runtime's event thread never sleeps.
+    /// where its ring wraps, and the runtime's event thread never sleeps. A forked child that rings its parent's queue ends
+    /// by SIGSEGV, as it does with any queue of that runtime.
     Runtime,
-    /// Our own queue fronts.
+    /// Our own queue fronts. A forked child that rings its parent's queue harms nobody.
     Doorbell,
 }
 
@@ -18,8 +19,8 @@ impl Technique {
 
     /// What `auto` means.
     ///
-    /// Doorbell: batches of any length, no thread of the runtime involved, and by the enqueue benchmark on the real
-    /// runtime it is also the cheaper one.
+    /// Doorbell: batches of any length, and no thread of the runtime involved. It is not a matter of cost: in `docs/cost.md`
+    /// of this crate the two are nearer to each other than runs of one of them.
     pub const AUTO: Self = Self::Doorbell;
 
     /// What the environment asks for; a value without a meaning is logged and counts as `auto`.

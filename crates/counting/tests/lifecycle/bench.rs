@@ -5,6 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+pub(crate) use wavescope_hsa_intercept::Technique;
 use wavescope_on_rocr::{Gpus, Library, Machine, Profile, not_run};
 
 /// Longer than any program takes.
@@ -17,17 +18,12 @@ const GPU: &str = "gfx942";
 const RUNTIME: Library = Library::Of { package: "wavescope-software-hsa", name: "hsa_runtime64" };
 const TOOL: Library = Library::Example { package: "wavescope-counting", name: "count_waves" };
 
-/// What programs run on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Face {
-    InProcess,
-    OnRocr,
-}
-
 /// A folder with libraries, and programs built against them.
 pub(crate) struct Bench {
     folder: TempDir,
+    /// The real runtime's; without, programs run on the one of this workspace.
     machine: Option<Machine>,
+    pub(crate) technique: Technique,
     pub(crate) tool: PathBuf,
     pub(crate) code: PathBuf,
 }
@@ -52,21 +48,26 @@ pub(crate) struct Records {
 }
 
 impl Bench {
-    /// `None`, with the reason printed, where the face cannot be had.
-    pub(crate) fn new(face: Face) -> Option<Self> {
-        let machine = match face {
-            Face::InProcess => None,
-            Face::OnRocr => {
-                let gpus: Gpus = GPU.parse().unwrap();
-                Some(Machine::new(Profile::Libs, &gpus).inspect_err(not_run).ok()?)
-            }
-        };
+    pub(crate) fn in_process(technique: Technique) -> Self {
+        Self::new(None, technique)
+    }
+
+    /// Checks on the real runtime; where it cannot be had, says why not.
+    pub(crate) fn on_rocr(technique: Technique, check: impl FnOnce(&Self)) {
+        let gpus: Gpus = GPU.parse().unwrap();
+        match Machine::new(Profile::Libs, &gpus) {
+            Ok(machine) => check(&Self::new(Some(machine), technique)),
+            Err(error) => not_run(&error),
+        }
+    }
+
+    fn new(machine: Option<Machine>, technique: Technique) -> Self {
         let folder = TempDir::new().unwrap();
         let runtime = RUNTIME.up_to_date().unwrap();
         std::os::unix::fs::symlink(runtime, folder.path().join("libhsa-runtime64.so.1")).unwrap();
         let code = folder.path().join("vectors.co");
         std::fs::write(&code, wavescope_workload::kernels::vectors(GPU).unwrap()).unwrap();
-        Some(Self { folder, machine, tool: TOOL.up_to_date().unwrap(), code })
+        Self { folder, machine, technique, tool: TOOL.up_to_date().unwrap(), code }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -76,11 +77,14 @@ impl Bench {
     /// Compiles `c/NAME.c` without any warning.
     pub(crate) fn build(&self, name: &str, options: &[&str]) -> PathBuf {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lifecycle/c");
-        let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("../software-hsa/tests/c");
+        self.build_from(&sources, name, options)
+    }
+
+    fn build_from(&self, sources: &Path, name: &str, options: &[&str]) -> PathBuf {
         let output = self.path(name);
         let built = Command::new("cc")
             .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I"])
-            .arg(suite)
+            .arg(suite())
             .args(options)
             .arg(sources.join(format!("{name}.c")))
             .arg("-o")
@@ -90,6 +94,12 @@ impl Bench {
             .unwrap();
         assert!(built.status.success(), "{name}.c: {}", String::from_utf8_lossy(&built.stderr));
         output
+    }
+
+    /// A tool of a hundred lines of C that makes every queue one of the runtime's intercept queues, with a hook that passes
+    /// everything on.
+    pub(crate) fn pass_through_tool(&self) -> PathBuf {
+        self.build_from(&suite(), "batches_tool", &["-shared", "-fPIC"])
     }
 
     pub(crate) fn library(&self, name: &str) -> PathBuf {
@@ -108,6 +118,11 @@ impl Bench {
             }
         };
         command.env("HSA_TOOLS_LIB", &self.tool).env("WAVESCOPE_OUTPUT", self.path("waves"));
+        let technique = match self.technique {
+            Technique::Runtime => "runtime",
+            Technique::Doorbell => "doorbell",
+        };
+        command.env(Technique::VARIABLE, technique);
         command
     }
 
@@ -156,6 +171,11 @@ impl Bench {
         let names = entries.map(|entry| entry.unwrap().file_name());
         names.filter(|name| name.to_string_lossy().starts_with("waves.")).count()
     }
+}
+
+/// C programs of the software runtime, and what they have in common.
+fn suite() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../software-hsa/tests/c")
 }
 
 /// A program under way.

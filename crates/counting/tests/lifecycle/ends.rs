@@ -1,6 +1,6 @@
 //! How processes end.
 
-use crate::bench::{Bench, Face};
+use crate::bench::{Bench, Technique};
 use crate::on_both_faces;
 
 /// Runs of what races with the end of the process.
@@ -69,20 +69,24 @@ on_both_faces! {
 }
 
 /// The runtime itself counts the signals that are left when it goes down: as many as without the tool.
-#[test]
-fn the_tool_leaves_no_signal_behind() {
-    let Some(bench) = Bench::new(Face::OnRocr) else { return };
+fn the_tool_leaves_no_signal_behind(bench: &Bench) {
     for (mode, ends) in [("ends", 1), ("restarts", 3)] {
         let mut bare = bench.application(mode, None);
         bare.env_remove("HSA_TOOLS_LIB");
         let without = bench.run(bare).left_with(0).leaks;
         assert_eq!(without.len(), ends, "the runtime's own are counted");
-        for technique in ["doorbell", "runtime"] {
-            let mut command = bench.application(mode, None);
-            command.env("WAVESCOPE_INTERCEPT", technique);
-            let ended = bench.run(command).left_with(0);
-            assert_eq!(ended.records.ends.len(), ends);
-            assert_eq!(ended.leaks, without, "{mode}, {technique}");
-        }
+        let ended = bench.run(bench.application(mode, None)).left_with(0);
+        assert_eq!(ended.records.ends.len(), ends);
+        assert_eq!(ended.leaks, without, "{mode}");
     }
+}
+
+#[test]
+fn the_tool_leaves_no_signal_behind_with_fronts() {
+    Bench::on_rocr(Technique::Doorbell, the_tool_leaves_no_signal_behind);
+}
+
+#[test]
+fn the_tool_leaves_no_signal_behind_with_intercept_queues() {
+    Bench::on_rocr(Technique::Runtime, the_tool_leaves_no_signal_behind);
 }

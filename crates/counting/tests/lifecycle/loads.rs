@@ -1,13 +1,18 @@
 //! Libraries that come and go.
 
-use crate::bench::{Bench, Face};
+use crate::bench::{Bench, Technique};
 use crate::on_both_faces;
 
 /// The constructor of a library is the first to use the runtime, so the tool is loaded under the loader's lock. Not on the
 /// real runtime: there loading code waits for the GPU, and the threads of one in software cannot begin either.
 #[test]
 fn the_first_use_may_be_in_a_constructor() {
-    let bench = Bench::new(Face::InProcess).unwrap();
+    for technique in [Technique::Runtime, Technique::Doorbell] {
+        the_first_use_is_in_a_constructor(&Bench::in_process(technique));
+    }
+}
+
+fn the_first_use_is_in_a_constructor(bench: &Bench) {
     let works = bench.library("works");
     let mut command = bench.application("loads-first", Some(&works));
     command.env("LIFECYCLE_CODE", &bench.code);

@@ -1,5 +1,5 @@
 //! What applications do to a tool at their beginning and their end, as C programs with a tool that counts (the example
-//! `count_waves`), on both faces: the runtime in the process, and the real one.
+//! `count_waves`), on both faces, the runtime in the process and the real one, and with both techniques.
 //!
 //! A program is judged by how it ends, within a time limit, and by what the tool wrote.
 
@@ -14,7 +14,7 @@ mod loads;
 #[cfg(test)]
 mod signals;
 
-/// Defines tests that hold on both faces.
+/// Defines tests that hold on both faces and with both techniques.
 #[cfg(test)]
 macro_rules! on_both_faces {
     ($($(#[$doc:meta])* fn $name:ident($bench:ident) $body:block)*) => { $(
@@ -25,15 +25,23 @@ macro_rules! on_both_faces {
             fn check($bench: &Bench) $body
 
             #[test]
-            fn in_process() {
-                check(&Bench::new(Face::InProcess).unwrap());
+            fn in_process_runtime() {
+                check(&Bench::in_process(Technique::Runtime));
             }
 
             #[test]
-            fn on_rocr() {
-                if let Some(bench) = Bench::new(Face::OnRocr) {
-                    check(&bench);
-                }
+            fn in_process_doorbell() {
+                check(&Bench::in_process(Technique::Doorbell));
+            }
+
+            #[test]
+            fn on_rocr_runtime() {
+                Bench::on_rocr(Technique::Runtime, check);
+            }
+
+            #[test]
+            fn on_rocr_doorbell() {
+                Bench::on_rocr(Technique::Doorbell, check);
             }
         }
     )* };

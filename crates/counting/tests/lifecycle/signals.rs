@@ -1,6 +1,6 @@
 //! Signals of the operating system.
 
-use crate::bench::{Bench, Face};
+use crate::bench::{Bench, Technique};
 use crate::on_both_faces;
 
 on_both_faces! {

@@ -267,13 +267,3 @@ fn interception_can_begin_again_on_the_same_table() {
         runtime.assert_clean();
     }
 }
-
-#[test]
-fn the_environment_names_the_technique() {
-    for (text, technique) in
-        [("runtime", Technique::Runtime), ("doorbell", Technique::Doorbell), ("auto", Technique::AUTO)]
-    {
-        assert_eq!(text.parse(), Ok(technique));
-    }
-    assert_eq!("sideways".parse::<Technique>(), Err(()));
-}

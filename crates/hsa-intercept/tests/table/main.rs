@@ -5,6 +5,8 @@ mod application;
 #[cfg(test)]
 mod entries;
 #[cfg(test)]
+mod environment;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod fork;
