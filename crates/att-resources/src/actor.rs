@@ -79,7 +79,7 @@ impl OwnerActor {
 
 impl Actor for OwnerActor {
     type Message = Message;
-    const NAME: &'static str = "trace-owner";
+    const NAME: &'static str = "wavescope-trace";
 
     fn handle(&mut self, message: Message) -> ControlFlow<()> {
         let mut messages = VecDeque::from([message]);

@@ -87,7 +87,7 @@ struct Waiter {
 
 impl Actor for Waiter {
     type Message = Awaited;
-    const NAME: &'static str = "trace-wait";
+    const NAME: &'static str = "wavescope-wait";
 
     fn handle(&mut self, Awaited(completion): Awaited) -> ControlFlow<()> {
         while let Err(error) = self.retired.wait_below(1, GLANCE) {

@@ -3,7 +3,8 @@
 //!
 //! Main types: [`Topology`] with its [`Agent`]s, [`Dispatch`] and [`DispatchEvent`], and the two traits of the
 //! seam, [`DispatchSubscriber`] (counting, thread trace) and [`Interception`] (whoever rewrites the packets).
-//! [`actor`] and [`sync`] carry all threads and channels, also under the loom model checker.
+//! [`actor`] and [`sync`] carry all threads and channels, also under the loom model checker; [`threads`] announces each
+//! thread to tools that watch them.
 //!
 //! This crate makes no HSA call and knows no counter and no trace token.
 //!
@@ -31,6 +32,7 @@ mod records;
 mod stream;
 mod subscriber;
 pub mod sync;
+pub mod threads;
 mod topology;
 
 pub use claims::{Claim, ClaimTable, Conflict};

@@ -167,7 +167,7 @@ impl Worker {
 
 impl Actor for Worker {
     type Message = Job;
-    const NAME: &'static str = "trace-copy";
+    const NAME: &'static str = "wavescope-copy";
 
     fn handle(&mut self, job: Job) -> ControlFlow<()> {
         match job {

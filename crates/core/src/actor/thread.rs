@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::Address;
-use crate::Error;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{MailReceiver, Places, RecvError, mailbox};
+use crate::{Error, threads};
 
 /// A state that one thread owns and messages change.
 pub trait Actor {
@@ -79,9 +79,7 @@ where
     let (mail, inbox) = mailbox(places);
     let address = Address::new(A::NAME, mail);
     let actor = actor(&address);
-    let thread = thread::Builder::new()
-        .name(A::NAME.to_owned())
-        .spawn(move || live(actor, inbox))
+    let thread = threads::create(A::NAME, move || live(actor, inbox))
         .map_err(|source| Error::Spawn { actor: A::NAME, source })?;
     Ok(ActorThread { address, thread: Some(thread) })
 }

@@ -117,11 +117,16 @@ impl Rig {
         let inside = module.split_once("::").map_or(module, |(_, inside)| inside);
         let gpus: Gpus = machine.parse().unwrap();
         if rerun(&format!("{inside}::{test}"), Profile::Libs, &gpus).unwrap() == Place::OnRuntime {
-            let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-            let topology = Topology::read(&gpus.folder().unwrap()).unwrap();
-            let table = runtime_table().unwrap().cast_mut();
-            check(&Self::new(table, topology, technique, None, turn));
+            check(&Self::here_on_rocr(&gpus, technique));
         }
+    }
+
+    /// In a process on the real runtime.
+    pub(crate) fn here_on_rocr(gpus: &Gpus, technique: Technique) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let topology = Topology::read(&gpus.folder().unwrap()).unwrap();
+        let table = runtime_table().unwrap().cast_mut();
+        Self::new(table, topology, technique, None, turn)
     }
 
     fn new(
