@@ -10,7 +10,7 @@ use wavescope_core::sync::atomic::AtomicBool;
 use crate::device::{Device, Signal};
 use crate::fault::{self, Fault};
 use crate::queue::Queue;
-use crate::serializer::{Lane, Release, RunId, Serializer};
+use crate::serializer::{Lane, Place, Release, RunId, Serializer};
 use crate::snapshot::SnapshotCell;
 use crate::subscribers::Snapshot;
 use crate::times::Times;
@@ -26,9 +26,11 @@ pub(crate) struct AgentState {
     pub(crate) times: Times,
     /// Queues that nobody sees may run kernels on it.
     pub(crate) blind: AtomicBool,
-    /// The run that others have been waiting for, and since when. The reaper's.
-    awaited: Mutex<Option<(RunId, Instant)>>,
 }
+
+/// How long a queue may keep others waiting with kernels that come after theirs, unless something else is set. Each
+/// hand-over leaves the agent idle for some ten microseconds, so short turns are dear.
+const TURN: Duration = Duration::from_micros(300);
 
 /// The serializer with the signals that perform its effects. Its lock is a leaf.
 #[derive(Debug, Default)]
@@ -36,6 +38,23 @@ pub(crate) struct Serialization {
     pub(crate) machine: Serializer,
     /// Gate signal of each lane, once it has one.
     gates: Vec<Option<Signal>>,
+    /// The run that others have been waiting for, and since when.
+    awaited: Option<(RunId, Instant)>,
+    turn: Duration,
+}
+
+impl Serialization {
+    /// How long others have been waiting for the granted run.
+    fn waited(&mut self) -> Option<Duration> {
+        let Some(run) = self.machine.awaited() else {
+            self.awaited = None;
+            return None;
+        };
+        let now = Instant::now();
+        let known = self.awaited.filter(|(known, _)| *known == run);
+        let (_, since) = *self.awaited.insert(known.unwrap_or((run, now)));
+        Some(now - since)
+    }
 }
 
 impl AgentState {
@@ -45,10 +64,9 @@ impl AgentState {
             device,
             snapshots: SnapshotCell::empty(),
             queues: Mutex::new(Vec::new()),
-            serialization: Mutex::new(Serialization::default()),
+            serialization: Mutex::new(Serialization { turn: TURN, ..Default::default() }),
             times: Times::default(),
             blind: AtomicBool::new(false),
-            awaited: Mutex::new(None),
         }
     }
 
@@ -104,6 +122,28 @@ impl AgentState {
         place(&mut self.serialization.lock().machine)
     }
 
+    /// Finds the run for the next kernel of a lane, of which `returns` grants must be returned.
+    pub(crate) fn place_kernel(
+        &self,
+        lane: Lane,
+        obstructed: bool,
+        covered: Option<RunId>,
+        returns: usize,
+    ) -> Place {
+        let mut serialization = self.serialization.lock();
+        let turn_is_over = serialization.waited().is_some_and(|waited| waited >= serialization.turn);
+        let machine = &mut serialization.machine;
+        let place = machine.place(lane, obstructed, covered, turn_is_over);
+        for _ in 0..returns {
+            machine.expect_return(lane, place.run);
+        }
+        place
+    }
+
+    pub(crate) fn set_turn(&self, turn: Duration) {
+        self.serialization.lock().turn = turn;
+    }
+
     /// Whether a queue waits for the agent: it goes on only when somebody sees what retires.
     pub(crate) fn somebody_waits(&self) -> bool {
         self.serialization.lock().machine.somebody_waits()
@@ -113,21 +153,7 @@ impl AgentState {
     /// waits.
     pub(crate) fn watch(&self, patience: Duration) -> Option<Duration> {
         let mut serialization = self.serialization.lock();
-        let mut awaited = self.awaited.lock();
-        let run = serialization.machine.awaited();
-        let since = match (run, *awaited) {
-            (None, _) => {
-                *awaited = None;
-                return None;
-            }
-            (Some(run), Some((known, since))) if known == run => since,
-            (Some(run), _) => {
-                let now = Instant::now();
-                *awaited = Some((run, now));
-                now
-            }
-        };
-        let left = patience.saturating_sub(since.elapsed());
+        let left = patience.saturating_sub(serialization.waited()?);
         if left.is_zero() {
             tracing::warn!(agent = %self.id, "a kernel keeps others waiting: they run beside it now");
             let release = serialization.machine.overrun();

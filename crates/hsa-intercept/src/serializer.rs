@@ -22,7 +22,7 @@
 //!   it, when its *announcement* (a barrier packet in front of the gate) retires. A run that is not ready never
 //!   stands in the way of one that is: queue A {barrier on S, kernel}, queue B {kernel that completes S} ends.
 //! * **Granted.** At most one run per agent. It takes further kernels of its queue without any packet as long as no
-//!   other queue is ready, so one queue alone never makes a round trip through the CPU.
+//!   other queue has waited for a turn, so one queue alone never makes a round trip through the CPU.
 //! * **Ahead.** The next run of the same queue, if no other queue is ready, nothing of the application lies between and
 //!   all grants of the granted run were returned: its gate is opened before the queue comes to it. One run at most, and
 //!   only once the gate before it was passed: both are the same signal.
@@ -33,7 +33,7 @@
 //! * **Gone** when every packet that reports for it retired and every grant that must be returned was returned.
 //!
 //! A run is *closed* (takes no more kernels) by an application packet that may block, by a kernel whose grant must be
-//! returned, and by another queue that became ready; while it waits also at [`MAX_KERNELS`].
+//! returned, and by another queue that has been ready for a whole *turn*; while it waits also at [`MAX_KERNELS`].
 //!
 //! The caller performs the only effect, a [`Release`]: store 0 to the block signal of that queue. The gate's own
 //! completion takes the signal to −1, so the next gate of the queue waits again.
@@ -101,8 +101,8 @@ impl Granted {
 
 impl Run {
     /// Whether it takes another kernel without a gate.
-    fn accepts(&self, granted: bool, other_ready: bool) -> bool {
-        self.open && if granted { !other_ready } else { self.kernels < MAX_KERNELS }
+    fn accepts(&self, granted: bool, must_yield: bool) -> bool {
+        self.open && if granted { !must_yield } else { self.kernels < MAX_KERNELS }
     }
 }
 
@@ -167,11 +167,18 @@ impl Serializer {
     ///
     /// `obstructed` says that an application packet which may block lies between the lane's previous kernel and
     /// this one. A packet will retire for the kernel, and the run cannot go before it; if the kernel's run is
-    /// `covered`, that packet was announced by an earlier call.
-    pub(crate) fn place(&mut self, lane: Lane, obstructed: bool, covered: Option<RunId>) -> Place {
-        let (other_ready, since) = (self.other_is_ready(lane), self.since);
+    /// `covered`, that packet was announced by an earlier call. `turn_is_over` says that the granted run has kept others
+    /// waiting for long enough.
+    pub(crate) fn place(
+        &mut self,
+        lane: Lane,
+        obstructed: bool,
+        covered: Option<RunId>,
+        turn_is_over: bool,
+    ) -> Place {
+        let (must_yield, since) = (turn_is_over && self.other_is_ready(lane), self.since);
         let (run, gate) = match self.last_run(lane) {
-            Some((run, granted)) if !obstructed && run.id >= since && run.accepts(granted, other_ready) => {
+            Some((run, granted)) if !obstructed && run.id >= since && run.accepts(granted, must_yield) => {
                 (run, Gate::None)
             }
             _ => self.new_run(lane, obstructed),

@@ -147,6 +147,12 @@ impl Engine {
         self.reaper.set_patience(patience);
     }
 
+    /// Sets how long a queue of a serialized agent may go on with further kernels while other queues wait for it; 0 makes
+    /// queues that are fed alike take turns batch by batch. Each hand-over takes time in which the agent is idle.
+    pub fn set_turn(&self, turn: Duration) {
+        self.agents.iter().for_each(|agent| agent.set_turn(turn));
+    }
+
     /// Sets how long subscribing, [`quiesce`](Interception::quiesce) and [`unsubscribe`](Interception::unsubscribe) wait for
     /// callbacks of a subscriber that do not return.
     pub fn set_callback_timeout(&self, timeout: Duration) {

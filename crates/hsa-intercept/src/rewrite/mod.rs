@@ -299,13 +299,7 @@ impl<'a> Rewriter<'a> {
     fn place(&mut self, returns: usize) -> RunId {
         let lane = self.queue.lane;
         let (obstructed, covered) = (self.scratch.obstructed, self.tail);
-        let place = self.queue.agent.place(|machine| {
-            let place = machine.place(lane, obstructed, covered);
-            for _ in 0..returns {
-                machine.expect_return(lane, place.run);
-            }
-            place
-        });
+        let place = self.queue.agent.place_kernel(lane, obstructed, covered, returns);
         self.scratch.obstructed = false;
         if self.tail.is_some_and(|run| run != place.run) {
             self.end_tail();

@@ -8,31 +8,45 @@ fn lanes<const N: usize>(serializer: &mut Serializer) -> [Lane; N] {
 fn one_queue_alone_never_waits() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
-    let first = serializer.place(a, false, None);
+    let first = serializer.place(a, false, None, true);
     assert_eq!(first.gate, Gate::None);
     for _ in 1..16_384 {
-        assert_eq!(serializer.place(a, false, None), first, "the run is extended without a packet");
+        assert_eq!(serializer.place(a, false, None, true), first, "the run is extended without a packet");
     }
     for _ in 0..16_384 {
         assert_eq!(serializer.retired(a, first.run), None);
     }
     assert!(serializer.is_idle());
-    assert_eq!(serializer.place(a, false, None).gate, Gate::None);
+    assert_eq!(serializer.place(a, false, None, true).gate, Gate::None);
+}
+
+#[test]
+fn the_holder_goes_on_until_its_turn_is_over() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, None, false);
+    let on_b = serializer.place(b, false, None, false);
+    assert_eq!(on_b.gate, Gate::Wait);
+    assert_eq!(serializer.awaited(), Some(on_a.run));
+    assert_eq!(serializer.place(a, false, None, false), on_a);
+    assert_eq!(serializer.place(a, false, None, true).gate, Gate::Wait);
+    assert_eq!(serializer.retired(a, on_a.run), None, "one more of the run is out");
+    assert_eq!(serializer.retired(a, on_a.run), Some(Release(b)));
 }
 
 #[test]
 fn a_queue_that_waits_gathers_kernels_up_to_a_limit() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, None);
-    let on_b = serializer.place(b, false, None);
+    let on_a = serializer.place(a, false, None, true);
+    let on_b = serializer.place(b, false, None, true);
     assert_eq!(on_b.gate, Gate::Wait);
     for _ in 1..MAX_KERNELS {
-        assert_eq!(serializer.place(b, false, None), Place { run: on_b.run, gate: Gate::None });
+        assert_eq!(serializer.place(b, false, None, true), Place { run: on_b.run, gate: Gate::None });
     }
-    let next = serializer.place(b, false, None);
+    let next = serializer.place(b, false, None, true);
     assert_eq!(next.gate, Gate::Wait, "one more begins another run");
-    let behind = serializer.place(a, false, None);
+    let behind = serializer.place(a, false, None, true);
     assert_eq!(serializer.retired(a, on_a.run), Some(Release(b)));
     for kernel in 1..=MAX_KERNELS {
         let release = serializer.retired(b, on_b.run);
@@ -47,10 +61,10 @@ fn a_queue_that_waits_gathers_kernels_up_to_a_limit() {
 fn second_queue_gets_the_agent_when_the_first_retired() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, None);
-    let on_b = serializer.place(b, false, None);
+    let on_a = serializer.place(a, false, None, true);
+    let on_b = serializer.place(b, false, None, true);
     assert_eq!(on_b.gate, Gate::Wait, "an idle, unobstructed queue needs no announcement");
-    assert_eq!(serializer.place(a, false, None).gate, Gate::Wait, "someone is ready: no extension");
+    assert_eq!(serializer.place(a, false, None, true).gate, Gate::Wait, "someone is ready: no extension");
     assert_eq!(serializer.retired(a, on_a.run), Some(Release(b)));
     assert_eq!(serializer.retired(b, on_b.run), Some(Release(a)));
 }
@@ -60,9 +74,9 @@ fn second_queue_gets_the_agent_when_the_first_retired() {
 fn a_queue_behind_a_barrier_does_not_block_the_queue_that_lifts_it() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, true, None);
+    let on_a = serializer.place(a, true, None, true);
     assert_eq!(on_a.gate, Gate::AnnounceAndWait);
-    let on_b = serializer.place(b, false, None);
+    let on_b = serializer.place(b, false, None, true);
     assert_eq!(on_b.gate, Gate::None);
     assert_eq!(serializer.retired(b, on_b.run), None, "A is not ready");
     assert_eq!(serializer.announced(a, on_a.run), Some(Release(a)));
@@ -72,11 +86,11 @@ fn a_queue_behind_a_barrier_does_not_block_the_queue_that_lifts_it() {
 fn an_application_barrier_ends_the_run() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let before = serializer.place(a, false, None);
-    let behind = serializer.place(a, true, None);
+    let before = serializer.place(a, false, None, true);
+    let behind = serializer.place(a, true, None, true);
     assert_eq!(behind.gate, Gate::AnnounceAndWait);
     assert_eq!(serializer.retired(a, before.run), None, "what lies behind the barrier is not ready");
-    let on_b = serializer.place(b, false, None);
+    let on_b = serializer.place(b, false, None, true);
     assert_eq!(on_b.gate, Gate::None);
     assert_eq!(serializer.announced(a, behind.run), None);
     assert_eq!(serializer.retired(b, on_b.run), Some(Release(a)));
@@ -86,9 +100,9 @@ fn an_application_barrier_ends_the_run() {
 fn a_grant_that_must_be_returned_outlasts_retirement_and_takes_no_more_kernels() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
-    let traced = serializer.place(a, false, None);
+    let traced = serializer.place(a, false, None, true);
     serializer.expect_return(a, traced.run);
-    let next = serializer.place(a, false, None);
+    let next = serializer.place(a, false, None, true);
     assert_eq!(next.gate, Gate::Wait);
     assert_eq!(serializer.retired(a, traced.run), None);
     assert_eq!(serializer.returned(a, traced.run), Some(Release(a)));
@@ -98,26 +112,26 @@ fn a_grant_that_must_be_returned_outlasts_retirement_and_takes_no_more_kernels()
 fn a_grant_returned_early_reopens_the_run() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
-    let first = serializer.place(a, false, None);
+    let first = serializer.place(a, false, None, true);
     serializer.expect_return(a, first.run);
     assert_eq!(serializer.returned(a, first.run), None, "its packets have not retired");
-    assert_eq!(serializer.place(a, false, None), Place { run: first.run, gate: Gate::None });
+    assert_eq!(serializer.place(a, false, None, true), Place { run: first.run, gate: Gate::None });
 }
 
 #[test]
 fn behind_a_returned_grant_the_next_gate_opens_early() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let first = serializer.place(a, false, None);
-    let _ = serializer.place(a, false, None);
+    let first = serializer.place(a, false, None, true);
+    let _ = serializer.place(a, false, None, true);
     serializer.expect_return(a, first.run);
-    let second = serializer.place(a, false, None);
+    let second = serializer.place(a, false, None, true);
     assert_eq!(second.gate, Gate::Wait);
     assert!(serializer.somebody_waits());
     assert_eq!(serializer.returned(a, first.run), Some(Release(a)), "nothing of the run has retired");
     assert!(!serializer.somebody_waits());
-    let on_b = serializer.place(b, false, None);
-    let third = serializer.place(a, false, None);
+    let on_b = serializer.place(b, false, None, true);
+    let third = serializer.place(a, false, None, true);
     assert_eq!(third.gate, Gate::Wait, "somebody is ready");
     assert_eq!(serializer.retired(a, first.run), None);
     assert_eq!(serializer.retired(a, first.run), None);
@@ -132,8 +146,8 @@ fn the_gate_after_the_next_opens_when_the_next_was_passed() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
     let place = |serializer: &mut Serializer| {
-        let place = serializer.place(a, false, None);
-        let _ = serializer.place(a, false, None);
+        let place = serializer.place(a, false, None, true);
+        let _ = serializer.place(a, false, None, true);
         serializer.expect_return(a, place.run);
         place.run
     };
@@ -150,13 +164,13 @@ fn the_gate_after_the_next_opens_when_the_next_was_passed() {
 fn an_overrun_holder_takes_the_run_ahead_along() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let first = serializer.place(a, false, None);
+    let first = serializer.place(a, false, None, true);
     serializer.expect_return(a, first.run);
-    let second = serializer.place(a, false, None);
+    let second = serializer.place(a, false, None, true);
     assert_eq!(serializer.returned(a, first.run), Some(Release(a)));
-    let on_b = serializer.place(b, false, None);
+    let on_b = serializer.place(b, false, None, true);
     assert_eq!(serializer.overrun(), Some(Release(b)));
-    let third = serializer.place(a, false, None);
+    let third = serializer.place(a, false, None, true);
     assert_eq!(third.gate, Gate::Wait);
     assert_eq!(serializer.retired(b, on_b.run), None);
     assert_eq!(serializer.retired(a, first.run), None, "its second run is under way");
@@ -170,10 +184,10 @@ fn an_overrun_holder_takes_the_run_ahead_along() {
 fn grants_follow_the_order_of_enqueue_among_the_ready() {
     let mut serializer = Serializer::default();
     let [a, b, c] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, None);
-    let on_b = serializer.place(b, true, None);
-    let on_c = serializer.place(c, false, None);
-    let next_a = serializer.place(a, false, None);
+    let on_a = serializer.place(a, false, None, true);
+    let on_b = serializer.place(b, true, None, true);
+    let on_c = serializer.place(c, false, None, true);
+    let next_a = serializer.place(a, false, None, true);
     assert_eq!(serializer.retired(a, on_a.run), Some(Release(c)), "B came first but is not ready");
     assert_eq!(serializer.announced(b, on_b.run), None);
     assert_eq!(serializer.retired(c, on_c.run), Some(Release(b)), "B came before A's second run");
@@ -186,8 +200,8 @@ fn grants_follow_the_order_of_enqueue_among_the_ready() {
 fn a_destroyed_holder_hands_the_agent_on_and_its_late_events_are_ignored() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, None);
-    let on_b = serializer.place(b, false, None);
+    let on_a = serializer.place(a, false, None, true);
+    let on_b = serializer.place(b, false, None, true);
     assert_eq!(serializer.remove_lane(a), Some(Release(b)));
     assert_eq!(serializer.retired(a, on_a.run), None);
     let reused = serializer.add_lane();
@@ -203,7 +217,7 @@ fn work_from_before_serialization_holds_back_the_first_grant() {
     let [a] = lanes(&mut serializer);
     let from = serializer.hold();
     serializer.hold_again(from);
-    assert_eq!(serializer.place(a, false, None).gate, Gate::Wait);
+    assert_eq!(serializer.place(a, false, None, true).gate, Gate::Wait);
     assert_eq!(serializer.end_hold(from), None);
     assert_eq!(serializer.end_hold(from), Some(Release(a)));
 }
@@ -213,10 +227,10 @@ fn work_from_before_serialization_holds_back_the_first_grant() {
 fn a_hold_lets_earlier_runs_go_on() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, None);
-    let on_b = serializer.place(b, false, None);
+    let on_a = serializer.place(a, false, None, true);
+    let on_b = serializer.place(b, false, None, true);
     let from = serializer.hold();
-    let next_a = serializer.place(a, false, None);
+    let next_a = serializer.place(a, false, None, true);
     assert_eq!(next_a.gate, Gate::Wait, "the granted run takes nothing from behind the hold");
     assert_eq!(serializer.retired(a, on_a.run), Some(Release(b)));
     assert_eq!(serializer.retired(b, on_b.run), None, "held");
@@ -229,12 +243,12 @@ fn a_hold_lets_earlier_runs_go_on() {
 fn an_overrun_run_lets_the_next_in_and_ends_like_any_other() {
     let mut serializer = Serializer::default();
     let [a, b] = lanes(&mut serializer);
-    let on_a = serializer.place(a, false, None);
+    let on_a = serializer.place(a, false, None, true);
     assert_eq!(serializer.awaited(), None, "nobody waits");
-    let on_b = serializer.place(b, false, None);
+    let on_b = serializer.place(b, false, None, true);
     assert_eq!(serializer.awaited(), Some(on_a.run));
     assert_eq!(serializer.overrun(), Some(Release(b)));
-    let next_a = serializer.place(a, false, None);
+    let next_a = serializer.place(a, false, None, true);
     assert_eq!(next_a.gate, Gate::Wait, "behind its own overrun run");
     assert_eq!(serializer.retired(b, on_b.run), None, "A's next run waits for A's first");
     assert_eq!(serializer.retired(a, on_a.run), Some(Release(a)));
@@ -264,7 +278,7 @@ mod model {
 
     #[derive(Clone, Copy, Debug)]
     enum Step {
-        Enqueue { queue: usize, must_return: bool },
+        Enqueue { queue: usize, must_return: bool, turn_is_over: bool },
         Foreign { queue: usize, delay: usize },
         Gpu { queue: usize },
         Return,
@@ -273,7 +287,9 @@ mod model {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            4 => (0..3usize, any::<bool>()).prop_map(|(queue, r)| Step::Enqueue { queue, must_return: r }),
+            4 => (0..3usize, any::<bool>(), any::<bool>()).prop_map(|(queue, must_return, turn_is_over)| {
+                Step::Enqueue { queue, must_return, turn_is_over }
+            }),
             1 => (0..3usize, 0..40usize).prop_map(|(queue, delay)| Step::Foreign { queue, delay }),
             12 => (0..3usize).prop_map(|queue| Step::Gpu { queue }),
             2 => Just(Step::Return),
@@ -309,8 +325,8 @@ mod model {
             }
         }
 
-        fn enqueue(&mut self, queue: usize, must_return: bool) {
-            let place = self.serializer.place(Lane(queue), self.obstructed[queue], None);
+        fn enqueue(&mut self, queue: usize, must_return: bool, turn_is_over: bool) {
+            let place = self.serializer.place(Lane(queue), self.obstructed[queue], None, turn_is_over);
             self.obstructed[queue] = false;
             if must_return {
                 self.serializer.expect_return(Lane(queue), place.run);
@@ -396,7 +412,9 @@ mod model {
             let mut model = Model::new();
             for step in steps {
                 match step {
-                    Step::Enqueue { queue, must_return } => model.enqueue(queue, must_return),
+                    Step::Enqueue { queue, must_return, turn_is_over } => {
+                        model.enqueue(queue, must_return, turn_is_over);
+                    }
                     Step::Foreign { queue, delay } => {
                         let until_step = model.clock + delay;
                         model.queues[queue].packets.push_back(Packet::Foreign { until_step });
@@ -428,8 +446,8 @@ mod model {
 fn a_packet_that_retires_for_several_kernels_is_counted_once() {
     let mut serializer = Serializer::default();
     let [a] = lanes(&mut serializer);
-    let first = serializer.place(a, false, None);
-    assert_eq!(serializer.place(a, false, Some(first.run)), first);
+    let first = serializer.place(a, false, None, true);
+    assert_eq!(serializer.place(a, false, Some(first.run), true), first);
     assert_eq!(serializer.retired(a, first.run), None);
     assert!(serializer.is_idle());
 }
