@@ -39,6 +39,25 @@ pub(crate) struct Submission<'a> {
     pub(crate) packet: u64,
     pub(crate) address: u64,
     pub(crate) dispatch: &'a KernelDispatch,
+    pub(crate) order: Order,
+}
+
+/// When a kernel may begin, seen from its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// Cycle at which the last wave of the queue's kernel before had started: kernels are launched in order.
+    pub(crate) after: u64,
+    /// Whether the packet was waiting then, with nothing in between to wait for. Its launch follows at once, whatever time
+    /// the model took for the one before.
+    pub(crate) at_once: bool,
+}
+
+/// A kernel that is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Launched {
+    pub(crate) span: Span,
+    /// Cycle at which its last wave starts.
+    pub(crate) whole: u64,
 }
 
 /// State under the lock.
@@ -51,7 +70,12 @@ struct Core {
     reported: HashSet<(BlockId, u32)>,
     dispatches: u64,
     waves: Vec<Wave>,
+    /// Up to this cycle somebody has looked: counters, traces, or the placing of waves. Nothing new may begin before it.
+    settled: u64,
 }
+
+/// Cycles between a dispatch's arrival and its first possible wave.
+const LAUNCH_LATENCY: u64 = 64;
 
 /// Room for waves that is kept between dispatches.
 const KEPT_WAVES: usize = 1 << 16;
@@ -89,6 +113,7 @@ impl Machine {
             reported: HashSet::new(),
             dispatches: 0,
             waves: Vec::new(),
+            settled: 0,
             placer,
         };
         let roles = Roles::new(RegisterMap::new(config.target, config.bases));
@@ -124,7 +149,7 @@ impl Machine {
         &self,
         submission: &Submission<'_>,
         registers: &QueueRegisters,
-    ) -> Result<Span, QueueFault> {
+    ) -> Result<Launched, QueueFault> {
         let dispatch = submission.dispatch;
         let invalid = QueueFault::InvalidDispatch { index: submission.packet };
         if !dispatch.geometry.is_valid() {
@@ -135,9 +160,10 @@ impl Machine {
         let needs = Needs::new(&self.config, &descriptor, dispatch.group_segment_bytes);
         let mut guard = lock(&self.core);
         let core = &mut *guard;
-        let arrival = self.host.clock() * self.config.cycles_per_tick();
+        let soonest = self.soonest_start();
+        let start = core.start(submission.order, soonest);
         core.waves.clear();
-        let launch = Launch { dispatch: core.dispatches + 1, geometry: dispatch.geometry, needs, arrival };
+        let launch = Launch { dispatch: core.dispatches + 1, geometry: dispatch.geometry, needs, start };
         let mut walks = core.kernels.dispatch(descriptor.entry, GRAIN as u32, &self.memory);
         let placed = core.placer.place(&launch, &mut walks, &mut core.waves).ok_or(invalid)?;
         let walks = walks.finish();
@@ -148,12 +174,20 @@ impl Machine {
             }
         }
         core.dispatches += 1;
+        core.settled = core.settled.max(placed.launched);
         self.record(core, submission, &placed, &walks);
-        let outputs = self.observe(core, &descriptor, submission, (&placed, &walks), registers);
+        let present = placed.start.min(soonest);
+        let outputs = self.observe(core, &descriptor, submission, (&placed, &walks), registers, present);
         core.waves.shrink_to(KEPT_WAVES);
         drop(guard);
         self.write_outputs(outputs)?;
-        Ok(self.span(&placed))
+        Ok(Launched { span: self.span(&placed), whole: placed.launched })
+    }
+
+    /// First cycle at which a wave of a packet could start that is seen now.
+    fn soonest_start(&self) -> u64 {
+        let now = self.host.clock() * self.config.cycles_per_tick();
+        now.next_multiple_of(GRAIN) + LAUNCH_LATENCY
     }
 
     /// Start and end of a dispatch in ticks; the end is rounded up, so that no wave outlives its kernel.
@@ -207,7 +241,8 @@ impl Machine {
         }
     }
 
-    /// Shows the dispatch to counters and traces.
+    /// Shows the dispatch to counters and traces. Where they are brought forward, then up to `present`: the dispatch itself
+    /// may begin later than what other queues do next.
     fn observe(
         &self,
         core: &mut Core,
@@ -215,13 +250,14 @@ impl Machine {
         submission: &Submission<'_>,
         (placed, walks): (&Placed, &[Arc<Timed>]),
         registers: &QueueRegisters,
+        present: u64,
     ) -> Vec<Output> {
         let counted = registers.context.perfcount != 0;
         let watched = core.traces.any_on();
         core.monitor.launch(&core.waves, walks, (placed.start, placed.end), counted, watched);
         if core.monitor.wants_sweep() {
             let gates = || gates(&self.config, &self.roles, &core.registers);
-            core.monitor.sync(placed.start, core.placer.chip(), gates);
+            core.monitor.sync(present, core.placer.chip(), gates);
         }
         if !core.traces.any_on() {
             return Vec::new();
@@ -233,6 +269,7 @@ impl Machine {
             rsrc: descriptor.rsrc,
         };
         core.traces.launch(placed.start, &registers, &core.waves, walks, core.placer.chip());
+        core.traces.advance(present);
         core.traces.take_outputs()
     }
 
@@ -256,6 +293,8 @@ impl Machine {
     ) -> Result<Outcome, CommandFault> {
         let mut guard = lock(&self.core);
         let core = &mut *guard;
+        let tick = self.host.clock();
+        core.settled = core.settled.max(tick * self.config.cycles_per_tick());
         let mut command = Command {
             config: &self.config,
             roles: &self.roles,
@@ -269,7 +308,7 @@ impl Machine {
             truth: self.truth.as_deref(),
             context: &mut registers.context,
             stores: &mut registers.stores,
-            tick: self.host.clock(),
+            tick,
             idle,
         };
         let outcome = command.run(run);
@@ -282,6 +321,14 @@ impl Machine {
 
     fn write_outputs(&self, outputs: Vec<Output>) -> Result<(), MemoryFault> {
         outputs.into_iter().try_for_each(|output| self.memory.store_dwords(output.address, &output.dwords))
+    }
+}
+
+impl Core {
+    /// First cycle at which a kernel's waves may start; `soonest`, if its packet were seen only now.
+    fn start(&self, order: Order, soonest: u64) -> u64 {
+        let start = if order.at_once { soonest.min(self.settled) } else { soonest };
+        start.max(order.after)
     }
 }
 

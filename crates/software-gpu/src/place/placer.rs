@@ -8,9 +8,6 @@ use crate::kernel::{Geometry, Needs, Registers, Workgroup};
 use crate::mix::mix;
 use wavescope_pm4::Generation;
 
-/// Cycles between a dispatch's arrival and its first possible wave.
-const LAUNCH_LATENCY: u64 = 64;
-
 /// What is to be placed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {
@@ -18,8 +15,8 @@ pub(crate) struct Launch {
     pub(crate) dispatch: u64,
     pub(crate) geometry: Geometry,
     pub(crate) needs: Needs,
-    /// Cycle of arrival.
-    pub(crate) arrival: u64,
+    /// First cycle at which a wave may start, rounded up to a multiple of [`GRAIN`].
+    pub(crate) start: u64,
 }
 
 /// The extent of a placed dispatch.
@@ -27,6 +24,8 @@ pub(crate) struct Launch {
 pub(crate) struct Placed {
     pub(crate) start: u64,
     pub(crate) end: u64,
+    /// When its last wave started, and up to where places were looked at.
+    pub(crate) launched: u64,
     pub(crate) workgroups: u64,
     pub(crate) waves: u64,
 }
@@ -101,10 +100,10 @@ impl Placer {
         if !fits(launch, &limits) {
             return None;
         }
-        let arrival = launch.arrival.next_multiple_of(GRAIN) + LAUNCH_LATENCY;
+        let start = launch.start.next_multiple_of(GRAIN);
         self.blocked_until.fill(0);
-        self.xccs.iter_mut().for_each(|xcc| xcc.now = arrival);
-        let mut placed = Placed { start: arrival, end: arrival, workgroups: 0, waves: 0 };
+        self.xccs.iter_mut().for_each(|xcc| xcc.now = start);
+        let mut placed = Placed { start, end: start, launched: start, workgroups: 0, waves: 0 };
         let xccs = self.chip.xccs() as u64;
         for group in launch.geometry.workgroups() {
             let xcc = (group.number % xccs) as usize;
@@ -115,6 +114,7 @@ impl Placer {
             let (walk, cycles) = lifetimes.of_group(group.number, seats, crowd);
             let terms = Terms { launch, limits: &limits, walk, cycles };
             placed.end = placed.end.max(self.seat_group(place, xcc, &group, &terms, waves));
+            placed.launched = waves.last().map_or(start, |wave| wave.start).max(placed.launched);
             placed.workgroups += 1;
             placed.waves += (waves.len() - count) as u64;
         }

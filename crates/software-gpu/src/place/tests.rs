@@ -32,9 +32,9 @@ impl Lifetimes for Unknown {
     }
 }
 
-fn launch(dispatch: u64, arrival: u64, grid: u32, workgroup: u32, needs: Needs) -> Launch {
+fn launch(dispatch: u64, start: u64, grid: u32, workgroup: u32, needs: Needs) -> Launch {
     let geometry = Geometry { grid: [grid, 1, 1], workgroup: [workgroup, 1, 1] };
-    Launch { dispatch, geometry, needs, arrival }
+    Launch { dispatch, geometry, needs, start }
 }
 
 /// The most of something that is held at once, from (start, end, amount).

@@ -16,7 +16,7 @@ use super::packet::{BarrierValue, KernelDispatch, Packet};
 use super::pause::Pause;
 use super::{Doorbell, QueueConfig, QueueId};
 use crate::fault::PacketFault;
-use crate::machine::{Machine, QueueRegisters, Submission};
+use crate::machine::{Launched, Machine, Order, QueueRegisters, Submission};
 use crate::memory::MemoryFault;
 use crate::pm4::{CommandFault, Outcome, Run};
 use crate::signal::{self, Span};
@@ -51,8 +51,20 @@ pub(super) struct Processor {
     registers: QueueRegisters,
     run: Option<Run>,
     begun: Option<u64>,
+    before: Before,
     pause: Pause,
     dead: bool,
+}
+
+/// The last kernel that the queue launched, as the next one needs to know of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    /// Index behind its packet.
+    next: u64,
+    /// Packets below this index had been rung for when it was launched.
+    rung: u64,
+    /// Cycle at which its last wave started.
+    whole: u64,
 }
 
 impl From<MemoryFault> for QueueFault {
@@ -79,6 +91,7 @@ impl Processor {
             registers: QueueRegisters::default(),
             run: None,
             begun: None,
+            before: Before::default(),
             pause: Pause::default(),
             dead: false,
         }
@@ -142,6 +155,7 @@ impl Processor {
         let memory = self.machine.memory();
         let header = wavescope_core::PacketHeader(memory.load_header(address)?);
         if header.kind() == PacketType::INVALID {
+            self.before.rung = 0; // it was not there yet when the kernel before was launched
             return Ok(Step::Poll);
         }
         if header.barrier() && self.inflight.blocks() {
@@ -177,7 +191,7 @@ impl Processor {
     fn execute(&mut self, packet: &AqlPacket) -> Result<Step, QueueFault> {
         let signal = packet.completion_signal();
         match Packet::parse(packet) {
-            Packet::Dispatch(dispatch) => self.dispatch(&dispatch, signal),
+            Packet::Dispatch(dispatch) => self.dispatch(&dispatch, signal, packet.header().barrier()),
             Packet::BarrierAnd(signals) => {
                 let passes = self.settled(&signals)? == signals.len();
                 self.barrier(passes, signal)
@@ -203,11 +217,20 @@ impl Processor {
         }
     }
 
-    fn dispatch(&mut self, dispatch: &KernelDispatch, signal: u64) -> Result<Step, QueueFault> {
+    fn dispatch(
+        &mut self,
+        dispatch: &KernelDispatch,
+        signal: u64,
+        barrier: bool,
+    ) -> Result<Step, QueueFault> {
         let index = self.read;
         let address = self.address(index);
-        let submission = Submission { queue: self.id, packet: index, address, dispatch };
-        let span = self.machine.launch(&submission, &self.registers)?;
+        let Before { next, rung, whole } = self.before;
+        let order = Order { after: whole, at_once: !barrier && index == next && index < rung };
+        let submission = Submission { queue: self.id, packet: index, address, dispatch, order };
+        let rung = self.control.limit();
+        let Launched { span, whole } = self.machine.launch(&submission, &self.registers)?;
+        self.before = Before { next: index + 1, rung, whole };
         self.release()?;
         self.complete(index, signal, span, true)?;
         Ok(Step::Progress)

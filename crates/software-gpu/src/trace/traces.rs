@@ -113,6 +113,10 @@ impl Traces {
             units.for_each(|unit| unit.push(cycle, event));
         }
         waves.iter().for_each(|wave| self.wave(wave, walks.get(wave.walk as usize), 0, chip));
+    }
+
+    /// Encodes what happens up to `cycle`.
+    pub(crate) fn advance(&mut self, cycle: u64) {
         for unit in &mut self.units {
             unit.advance(cycle);
             self.outputs.extend(unit.take_outputs());

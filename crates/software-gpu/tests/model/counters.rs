@@ -1,10 +1,10 @@
 //! Counters read by recorded command buffers, against launch geometry and the truth log.
 
 use wavescope_pm4::Generation;
-use wavescope_software_gpu::{DeviceConfig, WaveTruth};
+use wavescope_software_gpu::{DeviceConfig, DeviceOptions, Truth, WaveTruth};
 
 use crate::rig::stream::{Loaded, Recorded};
-use crate::rig::{Rig, RigQueue, dispatch};
+use crate::rig::{Clock, Rig, RigQueue, dispatch, overlapping, slow_clock, virtual_clock};
 
 const TARGETS: [&str; 5] = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"];
 /// Grid and work-group sizes: full, partial, one, two and three dimensions.
@@ -48,9 +48,13 @@ struct Counted {
 impl Counted {
     /// The device of `target` with a kernel of waves of 64.
     fn new(target: &str) -> Self {
+        Self::with(target, virtual_clock())
+    }
+
+    fn with(target: &str, clock: Clock) -> Self {
         let recorded = Recorded::own(target, "pmc-mix-grbm-sq.json");
         let config = recorded.config();
-        let rig = Rig::new(config.clone());
+        let rig = Rig::with(config.clone(), DeviceOptions::default(), clock, 16 << 30);
         let queue = rig.queue(64);
         let loaded = recorded.load(&rig);
         let kernel = rig.kernel(3);
@@ -76,6 +80,9 @@ impl Counted {
                 match *step {
                     Step::Buffer(name) => self.loaded.packet(name, signal),
                     Step::Kernel(grid, workgroup) => dispatch(self.kernel, grid, workgroup, signal),
+                    Step::Overlapping(grid, workgroup) => {
+                        overlapping(dispatch(self.kernel, grid, workgroup, signal))
+                    }
                 }
             })
             .collect();
@@ -128,9 +135,11 @@ impl Counted {
 enum Step {
     Buffer(&'static str),
     Kernel([u32; 3], [u16; 3]),
+    /// Without the barrier bit.
+    Overlapping([u32; 3], [u16; 3]),
 }
 
-use Step::{Buffer, Kernel};
+use Step::{Buffer, Kernel, Overlapping};
 
 fn check_waves(target: &str, make: impl Fn(&str) -> Counted) {
     for (grid, workgroup) in SHAPES {
@@ -179,6 +188,27 @@ fn gui_active_is_the_time_in_which_dispatches_were_at_work() {
         };
         let (gui, _) = counted.values();
         assert!(gui.iter().all(|&cycles| cycles == dispatch.end - dispatch.start), "{target}: {gui:?}");
+    }
+}
+
+// Three kernels side by side: each wave counts once, and time in which several were at work counts once too.
+#[test]
+fn overlapping_kernels_count_their_waves_each_and_their_time_once() {
+    for target in TARGETS {
+        let mut counted = Counted::with(target, slow_clock());
+        let kernel = |waves: u32| Overlapping([64 * waves, 1, 1], [64, 1, 1]);
+        counted.run(&[Buffer("start"), kernel(1000), kernel(1), kernel(100), Buffer("read")]);
+        let (gui, waves) = counted.values();
+        assert_eq!(waves, counted.truth(), "{target}");
+        let truth = counted.rig.notes.0.lock().unwrap();
+        let spans = truth.iter().filter_map(|truth| match truth {
+            Truth::Dispatch(dispatch) => Some((dispatch.start, dispatch.end)),
+            _ => None,
+        });
+        let spans: Vec<_> = spans.collect();
+        let union = spans.iter().map(|span| span.1).max().unwrap() - spans[0].0;
+        assert!(union < spans.iter().map(|(start, end)| end - start).sum(), "{target}: {spans:?}");
+        assert!(gui.iter().all(|&cycles| cycles == union), "{target}: {gui:?} instead of {union}");
     }
 }
 

@@ -7,6 +7,8 @@ mod devices;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
+mod overlap;
+#[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod recorded;

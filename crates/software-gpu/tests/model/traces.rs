@@ -1,11 +1,14 @@
 //! Thread traces programmed by recorded command buffers, against the placement log.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use wavescope_pm4::Generation;
 use wavescope_software_gpu::{DeviceConfig, DeviceOptions, Fault, FaultPlan, StatusLie};
 
 use crate::rig::sqtt::{Mark, Rdna, read_gfx9, read_rdna};
 use crate::rig::stream::{Loaded, Recorded, load};
-use crate::rig::{Rig, dispatch};
+use crate::rig::{Clock, Rig, dispatch, overlapping, slow_clock, virtual_clock, within_time};
 
 /// A traced program on a rig.
 struct Traced {
@@ -24,11 +27,15 @@ struct Record {
 
 impl Traced {
     fn new(target: &str, name: &str, faults: Vec<Fault>) -> Self {
+        Self::with(target, name, faults, virtual_clock())
+    }
+
+    fn with(target: &str, name: &str, faults: Vec<Fault>, clock: Clock) -> Self {
         let recorded = Recorded::own(target, name);
         let config = recorded.config();
         let engines = u64::from(config.shader_engines());
         let options = DeviceOptions { faults: FaultPlan { faults }, ..DeviceOptions::default() };
-        let rig = Rig::with(config, options, crate::rig::virtual_clock(), 16 << 30);
+        let rig = Rig::with(config, options, clock, 16 << 30);
         let loaded = recorded.load(&rig);
         Self { rig, recorded, loaded, engines }
     }
@@ -45,6 +52,17 @@ impl Traced {
         queue.submit(&[self.loaded.packet("stop", signal)]);
         self.rig.wait(signal, 0);
         assert!(self.rig.host.errors.lock().unwrap().is_empty());
+    }
+
+    /// The same with kernels that may overlap, rung for together.
+    fn run_overlapping(&self, kernels: &[u32]) {
+        let signal = self.rig.signal(1);
+        let kernel = self.rig.kernel(3);
+        let dispatch = |&waves| overlapping(dispatch(kernel, [waves * 64, 1, 1], [128, 1, 1], 0));
+        let mut packets = vec![self.loaded.packet("start", 0)];
+        packets.extend(kernels.iter().map(dispatch));
+        packets.push(self.loaded.packet("stop", signal));
+        self.rig.queue(64).submit_and(&packets, || self.rig.wait(signal, 0));
     }
 
     fn record(&self, engine: u64) -> Record {
@@ -243,6 +261,70 @@ fn waves_of_gfx10_and_later_are_those_of_the_log() {
             assert_eq!(waves, [], "{target}: engine {engine} is not in the mask");
         }
     }
+}
+
+/// Whether a wave of the second dispatch is in the stream before one of the first is over: the marks of dispatches are
+/// counted by what `is_dispatch` knows.
+fn second_begins_beside_the_first(marks: &[(u64, Mark)], is_dispatch: fn(&Mark) -> bool) -> bool {
+    let second = marks.iter().enumerate().filter(|(_, (_, mark))| is_dispatch(mark)).nth(1);
+    let (index, _) = second.expect("two dispatches are in the stream");
+    let resident = marks[..index].iter().fold(0, |resident, (_, mark)| match mark {
+        Mark::Start { .. } => resident + 1,
+        Mark::End { .. } => resident - 1,
+        _ => resident,
+    });
+    resident > 0
+}
+
+#[test]
+fn kernels_that_overlap_are_traced_side_by_side() {
+    let run = |target| {
+        let traced = Traced::with(target, "att-se-mask-1.json", vec![], slow_clock());
+        traced.run_overlapping(&[1000, 3, 700]);
+        let log = logged(&traced.rig, 0, traced.rig.device.config());
+        (traced.stream(0), by_time(relative(log)))
+    };
+    let (stream, log) = run("gfx942");
+    let marks = read_gfx9(&stream);
+    assert_eq!(by_time(relative(waves_only(&marks))), log, "gfx942");
+    assert!(second_begins_beside_the_first(&marks, |mark| matches!(mark, Mark::Compute { register: 0, .. })));
+    for (target, version) in RDNA {
+        let (stream, log) = run(target);
+        let marks = read_rdna(version, &stream);
+        assert_eq!(by_time(relative(waves_only(&marks))), log, "{target}");
+        let is_dispatch = |mark: &Mark| matches!(mark, Mark::Dispatch { .. });
+        assert!(second_begins_beside_the_first(&marks, is_dispatch), "{target}");
+    }
+}
+
+// The second kernel is launched long before it begins. What it may not do is move the trace on to its beginning: another
+// queue stops the trace before that.
+#[test]
+fn a_kernel_in_the_future_does_not_take_the_trace_there() {
+    const STEP: u64 = 10;
+    let clock = Clock::Slow(AtomicU64::new(1000), STEP);
+    let traced = Traced::with("gfx942", "att-se-mask-1.json", vec![], clock);
+    let rig = &traced.rig;
+    let (mut queue, kernel, stopped) = (rig.queue(16), rig.kernel(3), rig.signal(1));
+    let long = overlapping(dispatch(kernel, [64 * 304 * 32 * 8, 1, 1], [64, 1, 1], 0));
+    let small = overlapping(dispatch(kernel, [64, 1, 1], [64, 1, 1], 0));
+    // Giving its place back is what the second kernel does after its launch; there the queue is held.
+    rig.host.stalled.store(queue.config.ring + 2 * 64, Ordering::SeqCst);
+    rig.host.stall.store(true, Ordering::SeqCst);
+    queue.submit(&[traced.loaded.packet("start", 0), long, small]);
+    let launched = || rig.waves().iter().any(|wave| wave.dispatch == 2);
+    assert!(within_time(Duration::from_secs(60), launched));
+    let stop = traced.loaded.packet("stop", stopped);
+    rig.queue(16).submit_and(&[stop], || rig.wait(stopped, 0));
+    rig.host.stall.store(false, Ordering::SeqCst);
+    // The packet's start, and one look at the clock later.
+    let end = (rig.times(stopped).0 + STEP) * rig.device.config().cycles_per_tick();
+    let mut log = logged(rig, 0, rig.device.config());
+    let second = rig.waves().iter().filter(|wave| wave.dispatch == 2).map(|wave| wave.start).min();
+    assert!(second > Some(end), "{second:?} {end}");
+    log.retain(|(cycle, _)| *cycle <= end);
+    let marks = waves_only(&read_gfx9(&traced.stream(0)));
+    assert_eq!(by_time(relative(marks)), by_time(relative(log)));
 }
 
 #[test]

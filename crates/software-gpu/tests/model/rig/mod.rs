@@ -111,6 +111,8 @@ pub(crate) enum Clock {
     Real(ClockHost),
     /// Only when the model waits for it.
     Virtual(AtomicU64),
+    /// As on a host that is slower than its GPU: so many ticks pass whenever somebody looks.
+    Slow(AtomicU64, u64),
 }
 
 pub(crate) struct TestHost {
@@ -129,13 +131,14 @@ unsafe impl Host for TestHost {
         match &self.clock {
             Clock::Real(clock) => clock.ticks(),
             Clock::Virtual(ticks) => ticks.load(Ordering::SeqCst),
+            Clock::Slow(ticks, step) => ticks.fetch_add(*step, Ordering::SeqCst),
         }
     }
 
     fn skip_to(&self, ticks: u64) -> bool {
         match &self.clock {
             Clock::Real(_) => false,
-            Clock::Virtual(now) => {
+            Clock::Virtual(now) | Clock::Slow(now, _) => {
                 now.fetch_max(ticks, Ordering::SeqCst);
                 true
             }
@@ -164,6 +167,11 @@ unsafe impl Host for TestHost {
 /// A clock that moves only when the model waits.
 pub(crate) fn virtual_clock() -> Clock {
     Clock::Virtual(AtomicU64::new(1000))
+}
+
+/// A clock that moves on by itself, and by more than small kernels last, 10 microseconds: deterministic too.
+pub(crate) fn slow_clock() -> Clock {
+    Clock::Slow(AtomicU64::new(1000), 1000)
 }
 
 /// Collects the truth.
@@ -327,6 +335,12 @@ impl RigQueue {
         self.host.arena.load(self.config.read_index)
     }
 
+    /// Submits, and lives until `then` is done.
+    pub(crate) fn submit_and(mut self, packets: &[AqlPacket], then: impl FnOnce()) {
+        self.submit(packets);
+        then();
+    }
+
     /// Writes packets, each with its header last, and rings once. Waits for room in the ring.
     pub(crate) fn submit(&mut self, packets: &[AqlPacket]) {
         if packets.is_empty() {
@@ -354,6 +368,12 @@ pub(crate) fn header(kind: PacketType, barrier: bool) -> u32 {
 
 fn with_signal(mut packet: AqlPacket, signal: u64) -> AqlPacket {
     packet.set_completion_signal(signal);
+    packet
+}
+
+/// The same packet without the barrier bit.
+pub(crate) fn overlapping(mut packet: AqlPacket) -> AqlPacket {
+    packet.0[0] &= !(1 << 8);
     packet
 }
 
