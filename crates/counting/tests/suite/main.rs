@@ -1,11 +1,15 @@
 //! Counting through intercepted queues of the in-process software GPU.
 
 #[cfg(test)]
+mod code_objects;
+#[cfg(test)]
 mod counters;
 #[cfg(test)]
 mod entries;
 #[cfg(test)]
 mod lifecycle;
+#[cfg(test)]
+mod loading;
 #[cfg(test)]
 mod packets;
 #[cfg(test)]
