@@ -1,7 +1,7 @@
 //! The threads of trace services: each is announced, and the operating system lists no others. A program of its own with
 //! one test: it looks at all threads of the process.
 #![cfg(not(loom))]
-#![expect(clippy::unwrap_used, reason = "helpers of the tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of the tests")]
 
 #[path = "support/bed.rs"]
 #[expect(dead_code, reason = "shared with tests that judge traces")]

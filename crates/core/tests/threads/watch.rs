@@ -1,6 +1,5 @@
 //! The process's threads as the operating system lists them, beside those that were announced. Tests of other crates use
 //! it too, each in a program of its own: listeners are never taken back.
-#![expect(clippy::unwrap_used, reason = "helpers of the tests")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

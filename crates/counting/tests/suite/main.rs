@@ -1,6 +1,8 @@
 //! Counting through intercepted queues of the in-process software GPU.
 
 #[cfg(test)]
+mod blind;
+#[cfg(test)]
 mod code_objects;
 #[cfg(test)]
 mod counters;

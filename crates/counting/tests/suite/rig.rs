@@ -93,17 +93,12 @@ pub(crate) use {on_both_faces, with_fronts};
 impl Rig {
     /// On the runtime in this process.
     pub(crate) fn in_process(machine: &str, technique: Technique) -> Self {
-        let (target, gpus) = machine.split_once("-x").unwrap_or((machine, "1"));
-        let options = face::Options::preset(target.parse().unwrap(), gpus.parse().unwrap());
-        Self::in_process_with(options, technique)
+        Self::in_process_with(preset(machine), technique)
     }
 
     /// As [`in_process`](Self::in_process), on any machine.
     pub(crate) fn in_process_with(options: face::Options, technique: Technique) -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let runtime = SoftwareRuntime::start(options).unwrap();
-        let topology = runtime.topology().clone();
-        Self::new(runtime.table(), topology, technique, Some(runtime), turn)
+        Ground::in_process(options).install(technique)
     }
 
     /// Runs `check` on the real runtime, in a process of its own, which runs `test` in `module`.
@@ -117,34 +112,8 @@ impl Rig {
         let inside = module.split_once("::").map_or(module, |(_, inside)| inside);
         let gpus: Gpus = machine.parse().unwrap();
         if rerun(&format!("{inside}::{test}"), Profile::Libs, &gpus).unwrap() == Place::OnRuntime {
-            check(&Self::here_on_rocr(&gpus, technique));
+            check(&Ground::on_rocr(&gpus).install(technique));
         }
-    }
-
-    /// In a process on the real runtime.
-    pub(crate) fn here_on_rocr(gpus: &Gpus, technique: Technique) -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let topology = Topology::read(&gpus.folder().unwrap()).unwrap();
-        let table = runtime_table().unwrap().cast_mut();
-        Self::new(table, topology, technique, None, turn)
-    }
-
-    fn new(
-        table: *mut HsaApiTable,
-        topology: Topology,
-        technique: Technique,
-        runtime: Option<SoftwareRuntime>,
-        turn: MutexGuard<'static, ()>,
-    ) -> Self {
-        let options = Options { technique: Some(technique), ..Options::default() };
-        // SAFETY: the runtime's own table; nobody else uses it yet.
-        let interceptor = unsafe { Interceptor::install(table, Some(&topology), options) }.unwrap();
-        // SAFETY: the same table, with entries that were replaced for good.
-        let application = unsafe { Application::open(table) }.unwrap();
-        let load = |gpu: &Gpu| application.load(gpu, kernels::vectors(gpu.target()).unwrap()).unwrap();
-        let modules = application.gpus().iter().map(load).collect();
-        let claims = Arc::new(ClaimTable::new());
-        Self { modules, application, interceptor, claims, table, topology, _runtime: runtime, _turn: turn }
     }
 
     pub(crate) fn agent(&self, index: usize) -> &Agent {
@@ -189,10 +158,78 @@ impl Rig {
     }
 }
 
+/// A runtime that nobody intercepts yet.
+pub(crate) struct Ground {
+    table: *mut HsaApiTable,
+    topology: Topology,
+    runtime: Option<SoftwareRuntime>,
+    turn: MutexGuard<'static, ()>,
+}
+
+impl Ground {
+    pub(crate) fn in_process(options: face::Options) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtime = SoftwareRuntime::start(options).unwrap();
+        let (table, topology) = (runtime.table(), runtime.topology().clone());
+        Self { table, topology, runtime: Some(runtime), turn }
+    }
+
+    /// In a process on the real runtime.
+    pub(crate) fn on_rocr(gpus: &Gpus) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let topology = Topology::read(&gpus.folder().unwrap()).unwrap();
+        Self { table: runtime_table().unwrap().cast_mut(), topology, runtime: None, turn }
+    }
+
+    pub(crate) fn install(self, technique: Technique) -> Rig {
+        let options = Options { technique: Some(technique), ..Options::default() };
+        let interceptor = self.intercept(options);
+        let application = self.application();
+        self.rig(application, interceptor)
+    }
+
+    /// The application is there first, and has what `early` makes.
+    pub(crate) fn install_late<T>(
+        self,
+        technique: Technique,
+        early: impl FnOnce(&Application) -> T,
+    ) -> (T, Rig) {
+        let application = self.application();
+        let early = early(&application);
+        let options = Options { technique: Some(technique), late: true, ..Options::default() };
+        let interceptor = self.intercept(options);
+        (early, self.rig(application, interceptor))
+    }
+
+    fn intercept(&self, options: Options) -> Arc<Interceptor> {
+        // SAFETY: the runtime's own table; nobody is inside a call now.
+        unsafe { Interceptor::install(self.table, Some(&self.topology), options) }.unwrap()
+    }
+
+    fn application(&self) -> Application {
+        // SAFETY: the rig drops the application before the runtime; entries are replaced while nobody calls them.
+        unsafe { Application::open(self.table) }.unwrap()
+    }
+
+    fn rig(self, application: Application, interceptor: Arc<Interceptor>) -> Rig {
+        let Self { table, topology, runtime, turn } = self;
+        let load = |gpu: &Gpu| application.load(gpu, kernels::vectors(gpu.target()).unwrap()).unwrap();
+        let modules = application.gpus().iter().map(load).collect();
+        let claims = Arc::new(ClaimTable::new());
+        Rig { modules, application, interceptor, claims, table, topology, _runtime: runtime, _turn: turn }
+    }
+}
+
 impl Drop for Rig {
     fn drop(&mut self) {
         self.interceptor.shut_down().unwrap();
     }
+}
+
+/// A machine like `gfx942` or `gfx942-x2`.
+pub(crate) fn preset(machine: &str) -> face::Options {
+    let (target, gpus) = machine.split_once("-x").unwrap_or((machine, "1"));
+    face::Options::preset(target.parse().unwrap(), gpus.parse().unwrap())
 }
 
 /// Chooses `config` for every dispatch.

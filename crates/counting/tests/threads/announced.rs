@@ -46,7 +46,7 @@ fn check_on_rocr(technique: &str) -> Place {
     if place == Place::OnRuntime {
         let technique = Technique::from_environment();
         let watch = Watch::begin(|name| !name.starts_with("wavescope-"));
-        check(&watch, technique, || Rig::here_on_rocr(&gpus, technique));
+        check(&watch, technique, || Ground::on_rocr(&gpus).install(technique));
     }
     place
 }
