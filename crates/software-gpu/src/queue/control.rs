@@ -6,6 +6,18 @@ use std::time::Duration;
 
 use crate::sync::lock;
 
+/// A consumer: looks whether there is anything to do, and passes time when there is not.
+pub(super) trait Consumer {
+    /// Why there was nothing to do.
+    type Lull;
+
+    /// Does what there is to do; `None` if that was something.
+    fn look(&mut self) -> Option<Self::Lull>;
+
+    /// Passes time. `limit` is the doorbell as it was before the look, for [`Control::sleep`].
+    fn rest(&mut self, limit: u64, lull: Self::Lull);
+}
+
 /// Shared between [`Queue`](super::Queue) and its consumer.
 ///
 /// A sleeper announces itself (`sleeping`) and looks again at what could have changed before it waits; a waker
@@ -24,6 +36,17 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// Serves a queue until it is stopped.
+    pub(super) fn serve(&self, consumer: &mut impl Consumer) {
+        while !self.stopped() {
+            // Taken before the look: a doorbell that comes during the look must keep the consumer from sleeping.
+            let limit = self.limit();
+            if let Some(lull) = consumer.look() {
+                consumer.rest(limit, lull);
+            }
+        }
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.limit.load(Ordering::SeqCst)
     }
@@ -78,5 +101,49 @@ impl Control {
             }
         }
         self.sleeping.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+
+    use super::*;
+
+    /// Looks at the doorbell, and has it rung right behind its look.
+    struct RungTooLate {
+        control: Arc<Control>,
+        packets: u64,
+    }
+
+    impl Consumer for RungTooLate {
+        type Lull = ();
+
+        fn look(&mut self) -> Option<()> {
+            if self.packets < self.control.limit() {
+                self.packets += 1;
+                self.control.stop();
+                return None;
+            }
+            self.control.ring(0);
+            Some(())
+        }
+
+        fn rest(&mut self, limit: u64, (): ()) {
+            self.control.sleep(limit, None);
+        }
+    }
+
+    #[test]
+    fn a_doorbell_behind_the_last_look_keeps_the_consumer_awake() {
+        let (done, wait) = mpsc::channel();
+        std::thread::spawn(move || {
+            let control = Arc::new(Control::default());
+            let mut consumer = RungTooLate { control: Arc::clone(&control), packets: 0 };
+            control.serve(&mut consumer);
+            done.send(consumer.packets)
+        });
+        let served = wait.recv_timeout(Duration::from_secs(10));
+        assert_eq!(served, Ok(1), "it sleeps though the doorbell was rung");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use wavescope_core::{AqlPacket, PacketType};
 
-use super::control::Control;
+use super::control::{Consumer, Control};
 use super::inflight::{Completion, Inflight};
 use super::packet::{BarrierValue, KernelDispatch, Packet};
 use super::pause::Pause;
@@ -67,6 +67,40 @@ struct Before {
     whole: u64,
 }
 
+impl Consumer for Processor {
+    /// Whether only the doorbell can bring news; it then wakes the thread.
+    type Lull = bool;
+
+    fn look(&mut self) -> Option<bool> {
+        match self.retire().and_then(|()| self.step()) {
+            Ok(Step::Progress) => self.pause.reset(),
+            Ok(Step::Idle) => return Some(matches!(self.config.doorbell, Doorbell::Rung)),
+            Ok(Step::Poll) => return Some(false),
+            Err(fault) => self.die(fault),
+        }
+        None
+    }
+
+    fn rest(&mut self, limit: u64, watched: bool) {
+        let Some(due) = self.inflight.next_due() else {
+            return self.pause.pass(&self.control, limit, watched, None);
+        };
+        let host = self.machine.host();
+        if host.skip_to(due) {
+            return;
+        }
+        let left = due.saturating_sub(host.clock());
+        if left > 2 * SPIN_TICKS {
+            let nanoseconds = (left - SPIN_TICKS) * (1_000_000_000 / TICKS_PER_SECOND);
+            self.pause.pass(&self.control, limit, watched, Some(Duration::from_nanos(nanoseconds)));
+        } else if left > YIELD_TICKS {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
 impl From<MemoryFault> for QueueFault {
     fn from(fault: MemoryFault) -> Self {
         Self::Memory { address: fault.address }
@@ -97,18 +131,10 @@ impl Processor {
         }
     }
 
-    /// The thread's loop.
+    /// The thread's work.
     pub(super) fn work(mut self) {
-        while !self.control.stopped() {
-            // Taken before the ring is looked at: a doorbell that comes during the look must keep the thread from sleeping.
-            let limit = self.control.limit();
-            match self.retire().and_then(|()| self.step()) {
-                Ok(Step::Progress) => self.pause.reset(),
-                Ok(Step::Idle) => self.wait(limit, matches!(self.config.doorbell, Doorbell::Rung)),
-                Ok(Step::Poll) => self.wait(limit, false),
-                Err(fault) => self.die(fault),
-            }
-        }
+        let control = Arc::clone(&self.control);
+        control.serve(&mut self);
     }
 
     fn die(&mut self, fault: QueueFault) {
@@ -322,25 +348,5 @@ impl Processor {
             self.deliver(&completion)?;
         }
         Ok(())
-    }
-
-    /// Passes time. `watched`: only the doorbell can bring news, and it wakes the thread if it is not `limit` any more.
-    fn wait(&mut self, limit: u64, watched: bool) {
-        let Some(due) = self.inflight.next_due() else {
-            return self.pause.pass(&self.control, limit, watched, None);
-        };
-        let host = self.machine.host();
-        if host.skip_to(due) {
-            return;
-        }
-        let left = due.saturating_sub(host.clock());
-        if left > 2 * SPIN_TICKS {
-            let nanoseconds = (left - SPIN_TICKS) * (1_000_000_000 / TICKS_PER_SECOND);
-            self.pause.pass(&self.control, limit, watched, Some(Duration::from_nanos(nanoseconds)));
-        } else if left > YIELD_TICKS {
-            std::thread::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
     }
 }
