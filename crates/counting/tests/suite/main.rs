@@ -13,6 +13,8 @@ mod lifecycle;
 #[cfg(test)]
 mod loading;
 #[cfg(test)]
+mod overlap;
+#[cfg(test)]
 mod packets;
 #[cfg(test)]
 mod queues;

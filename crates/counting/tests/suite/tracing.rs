@@ -10,7 +10,7 @@ use crate::packets::*;
 use crate::rig::*;
 
 #[derive(Default)]
-struct Records {
+pub(crate) struct Records {
     enqueued: Mutex<Vec<TracedKernel>>,
     completed: Mutex<Vec<(TracedKernel, Outcome)>>,
 }
@@ -26,7 +26,7 @@ impl KernelTracer for Records {
 }
 
 impl Records {
-    fn start(rig: &Rig) -> (Arc<Self>, SubscriptionId) {
+    pub(crate) fn start(rig: &Rig) -> (Arc<Self>, SubscriptionId) {
         let records = Arc::new(Self::default());
         let tracer: Arc<dyn KernelTracer> = Arc::<Self>::clone(&records);
         let tracing = Tracing { context: ContextId(1), agents: Vec::new(), tracer };
@@ -35,7 +35,7 @@ impl Records {
     }
 
     /// What completed, by dispatch, each with its times.
-    fn completed(&self) -> Vec<(TracedKernel, DispatchTimes)> {
+    pub(crate) fn completed(&self) -> Vec<(TracedKernel, DispatchTimes)> {
         let mut completed: Vec<_> = self
             .completed
             .lock()
@@ -51,7 +51,7 @@ impl Records {
     }
 }
 
-fn stop(rig: &Rig, id: SubscriptionId) {
+pub(crate) fn stop(rig: &Rig, id: SubscriptionId) {
     rig.interceptor.quiesce(id).unwrap();
     rig.interceptor.drain(id, LIMIT).unwrap();
     rig.interceptor.unsubscribe(id).unwrap();
