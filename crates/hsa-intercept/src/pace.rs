@@ -10,7 +10,7 @@ use std::time::Duration;
 const EASY: Duration = Duration::from_micros(300);
 
 /// A rest while a queue waits to be let in: its gate opens after half of it, in the mean.
-const HURRIED: Duration = Duration::from_micros(20);
+const HURRIED: Duration = Duration::from_micros(60);
 
 /// For so long nothing retires before the reaper waits for the bell.
 const LINGER: Duration = Duration::from_millis(1);
@@ -66,9 +66,9 @@ mod tests {
     #[test]
     fn after_the_last_one_there_are_few_looks_and_then_the_bell() {
         let mut pace = Pace::new();
-        // 1,000 microseconds by 300 and by 20.
+        // 1,000 microseconds by 300 and by 60.
         assert_eq!(rests_after(&mut pace, false), 4);
-        assert_eq!(rests_after(&mut pace, true), 50);
+        assert_eq!(rests_after(&mut pace, true), 17);
     }
 
     #[test]
