@@ -21,6 +21,8 @@ mod queues;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod signals;
+#[cfg(test)]
 #[path = "../system_calls/strace.rs"]
 mod strace;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use hsa_sys::{CoreApiTable, amd_signal_t};
 use wavescope_core::{AqlPacket, Fence, PacketHeader, PacketType};
 use wavescope_workload::Queue;
 
-use crate::rig::Rig;
+use crate::rig::{LIMIT, Rig};
 
 pub(crate) fn core(rig: &Rig) -> &CoreApiTable {
     // SAFETY: the runtime's table lives as long as the rig.
@@ -18,13 +18,18 @@ pub(crate) fn core(rig: &Rig) -> &CoreApiTable {
 
 /// A dispatch packet of the kernel that a launch would name, for tests that write rings themselves.
 pub(crate) fn packet(rig: &Rig, waves: u32, completion: u64) -> AqlPacket {
+    packet_on(rig, 0, waves, completion)
+}
+
+/// The same for any GPU.
+pub(crate) fn packet_on(rig: &Rig, gpu: usize, waves: u32, completion: u64) -> AqlPacket {
     let mut packet = AqlPacket([0; 16]);
     packet.set_header(PacketHeader::new(PacketType::KERNEL_DISPATCH, false, Fence::System, Fence::System));
     packet.0[0] |= 1 << 16;
     packet.0[1] = 64 | 1 << 16;
     packet.0[2] = 1;
     (packet.0[3], packet.0[4], packet.0[5]) = (64 * waves, 1, 1);
-    let object = rig.kernel(0, "empty").object;
+    let object = rig.kernel(gpu, "empty").object;
     (packet.0[8], packet.0[9]) = (object as u32, (object >> 32) as u32);
     packet.set_completion_signal(completion);
     packet
@@ -56,6 +61,21 @@ pub(crate) fn reserve(rig: &Rig, queue: &Queue, count: u64) -> u64 {
     let add = core(rig).hsa_queue_add_write_index_scacq_screl_fn.unwrap();
     // SAFETY: the queue lives.
     unsafe { add(queue.raw(), count) }
+}
+
+/// Writes packets as soon as there is room, and rings once.
+pub(crate) fn submit(rig: &Rig, queue: &Queue, packets: &[AqlPacket]) {
+    let count = packets.len() as u64;
+    let first = reserve(rig, queue, count);
+    let load = core(rig).hsa_queue_load_read_index_scacquire_fn.unwrap();
+    let started = std::time::Instant::now();
+    // SAFETY: the queue lives.
+    while first + count > unsafe { load(queue.raw()) } + u64::from(queue.capacity()) {
+        assert!(started.elapsed() < LIMIT, "the queue stays full");
+        std::thread::yield_now();
+    }
+    (first..).zip(packets).for_each(|(index, packet)| write(queue, index, packet));
+    ring(rig, queue, first + count - 1);
 }
 
 /// What a device does to ring: a plain store to the signal's value.

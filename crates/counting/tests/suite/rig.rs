@@ -12,11 +12,13 @@ use wavescope_core::{
     record_stream,
 };
 use wavescope_counting::{Choice, CounterConfig, Delivery, DispatchCounting, PoolSize, Setup};
-pub(crate) use wavescope_hsa_intercept::Technique;
-use wavescope_hsa_intercept::{Interceptor, Options, ProgramMemory};
+use wavescope_hsa_intercept::{Interceptor, ProgramMemory};
+pub(crate) use wavescope_hsa_intercept::{Options, Technique};
 use wavescope_on_rocr::{Gpus, Place, Profile, rerun, runtime_table};
 use wavescope_software_gpu::face::{self, SoftwareRuntime};
 use wavescope_workload::{Application, Batch, Gpu, Kernel, Launch, Module, Queue, kernels};
+
+use crate::signals;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
@@ -182,7 +184,10 @@ impl Ground {
     }
 
     pub(crate) fn install(self, technique: Technique) -> Rig {
-        let options = Options { technique: Some(technique), ..Options::default() };
+        self.install_with(Options { technique: Some(technique), ..Options::default() })
+    }
+
+    pub(crate) fn install_with(self, options: Options) -> Rig {
         let interceptor = self.intercept(options);
         let application = self.application();
         self.rig(application, interceptor)
@@ -202,6 +207,7 @@ impl Ground {
     }
 
     fn intercept(&self, options: Options) -> Arc<Interceptor> {
+        signals::count_in(self.table);
         // SAFETY: the runtime's own table; nobody is inside a call now.
         unsafe { Interceptor::install(self.table, Some(&self.topology), options) }.unwrap()
     }
