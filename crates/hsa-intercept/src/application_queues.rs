@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use hsa_sys::{
-    HSA_STATUS_ERROR, HSA_STATUS_ERROR_INVALID_ARGUMENT, HSA_STATUS_ERROR_INVALID_QUEUE, HSA_STATUS_SUCCESS,
-    hsa_queue_t, hsa_status_t,
+    HSA_STATUS_ERROR_INVALID_ARGUMENT, HSA_STATUS_ERROR_INVALID_QUEUE, HSA_STATUS_SUCCESS, hsa_queue_t,
+    hsa_status_t,
 };
 use wavescope_core::sync::{Deadline, Mutex};
 use wavescope_hsa::Hsa;
@@ -14,12 +14,13 @@ use wavescope_hsa::Hsa;
 use crate::Error;
 use crate::blind::Others;
 use crate::device::{Device, SignalKind};
-use crate::engine::QueueHandle;
+use crate::engine::{Engine, QueueHandle};
 use crate::front::registry::{Ending, Registry};
-use crate::front::{Block, Front, HardwareQueue, SILENT, SharedFront, Worker, entries};
+use crate::front::{Block, Closed, Front, HardwareQueue, LastAct, SILENT, SharedFront, Worker, entries};
 use crate::hsa_device::HsaDevice;
+use crate::late_end::LateEnds;
 use crate::reaper::LastLook;
-use crate::runtime_queue::{Creation, RuntimeQueue};
+use crate::runtime_queue::{self, Creation, RuntimeQueue};
 use crate::runtime_thread::Recognition;
 use crate::technique::Technique;
 
@@ -27,10 +28,12 @@ use crate::technique::Technique;
 pub(crate) struct ApplicationQueues {
     hsa: Hsa,
     device: Arc<HsaDevice>,
+    engine: Arc<Engine>,
     /// `None` if queues are not intercepted.
     technique: Option<Technique>,
     /// Of the technique `runtime`.
-    runtime: Mutex<HashMap<usize, Box<RuntimeQueue>>>,
+    runtime: Mutex<HashMap<usize, Arc<RuntimeQueue>>>,
+    late_ends: Arc<LateEnds>,
     event_thread: Recognition,
     /// Of the technique `doorbell`, with those of other interceptors.
     fronts: &'static Registry,
@@ -46,13 +49,20 @@ pub(crate) enum Made {
 }
 
 impl ApplicationQueues {
-    pub(crate) fn new(hsa: &Hsa, device: &Arc<HsaDevice>, technique: Option<Technique>) -> Self {
+    pub(crate) fn new(
+        hsa: &Hsa,
+        device: &Arc<HsaDevice>,
+        engine: &Arc<Engine>,
+        technique: Option<Technique>,
+    ) -> Self {
         let fronts = Registry::of_process();
         Self {
             hsa: hsa.clone(),
             device: Arc::clone(device),
+            engine: Arc::clone(engine),
             technique,
             runtime: Mutex::new(HashMap::new()),
+            late_ends: Arc::default(),
             event_thread: Recognition::default(),
             worker: Worker::new(Arc::<HsaDevice>::clone(device), fronts),
             fronts,
@@ -65,6 +75,7 @@ impl ApplicationQueues {
 
     /// Makes the entries that answer for queues look for them here.
     pub(crate) fn lead_entries_here(&self, others: &'static Others) {
+        self.fronts.bury();
         if self.technique.is_some() {
             entries::lead_to(self.hsa.table().clone(), self.fronts, others);
         }
@@ -73,7 +84,7 @@ impl ApplicationQueues {
     /// Whether one of them has this address.
     pub(crate) fn have(&self, queue: *const hsa_queue_t) -> bool {
         let front = self.fronts.by_queue(queue.addr());
-        front.is_some_and(|front| self.worker.serves(front))
+        front.is_some_and(|front| self.worker.serves(&front))
             || self.runtime.lock().contains_key(&queue.addr())
     }
 
@@ -82,6 +93,7 @@ impl ApplicationQueues {
     /// # Errors
     /// [`Error::ThreadBusy`].
     pub(crate) fn end_if_no_fronts(&self, deadline: Deadline) -> Result<bool, Error> {
+        self.late_ends.wait(deadline);
         let is_idle = self.worker.stop_if_idle(deadline)?;
         if is_idle {
             self.fronts.forget(&self.worker, deadline);
@@ -91,7 +103,8 @@ impl ApplicationQueues {
 
     /// Frees what is kept of queues that are gone, if none is left. Returns whether that is so.
     pub(crate) fn let_go(&self, deadline: Deadline) -> bool {
-        let none_left = !self.fronts.fronts().iter().any(|front| self.worker.serves(front))
+        let none_left = self.late_ends.wait(deadline)
+            && !self.fronts.fronts().iter().any(|front| self.worker.serves(front))
             && self.runtime.lock().is_empty();
         if none_left {
             self.fronts.forget(&self.worker, deadline);
@@ -136,61 +149,105 @@ impl ApplicationQueues {
         Ok(made)
     }
 
+    /// Keeps everybody from reading fronts, until [`go_on`](Self::go_on). Returns those that are held; one whose reader does
+    /// not leave in time is not.
+    pub(crate) fn hold(&self, deadline: Deadline) -> Vec<SharedFront> {
+        let mut fronts = self.fronts.fronts();
+        fronts.retain(|front| self.worker.serves(front) && front.hold(deadline));
+        fronts
+    }
+
+    /// Fronts that were held may be read again.
+    pub(crate) fn go_on(&self, held: Vec<SharedFront>) {
+        held.iter().for_each(|front| front.go_on());
+    }
+
+    /// The runtime is gone, and with it every queue. Nothing of them is touched from here on.
+    pub(crate) fn runtime_gone(&self) {
+        for front in self.fronts.runtime_gone(&self.worker) {
+            front.set_over();
+            self.engine.queue_destroyed(front.handle());
+        }
+        for (_, record) in std::mem::take(&mut *self.runtime.lock()) {
+            self.engine.queue_destroyed(record.handle());
+            // Somebody may be inside its hook.
+            std::mem::forget(record);
+        }
+        self.worker.end();
+    }
+
     /// Destroys a queue, ours or not; waits at most until `deadline` for what is in flight on one of ours. Returns the
-    /// runtime's answer, and the handle of a queue of ours that is gone.
+    /// runtime's answer.
     ///
     /// # Safety
     /// The argument is that of the application's call.
-    pub(crate) unsafe fn destroy(
-        &self,
-        queue: *mut hsa_queue_t,
-        deadline: Deadline,
-    ) -> (hsa_status_t, Option<QueueHandle>) {
+    pub(crate) unsafe fn destroy(&self, queue: *mut hsa_queue_t, deadline: Deadline) -> hsa_status_t {
         match self.fronts.begin_end(queue.addr()) {
             Ending::Yours(front) => return self.destroy_front(&front, deadline),
-            Ending::Already => return (HSA_STATUS_ERROR_INVALID_QUEUE, None),
+            Ending::Already => return HSA_STATUS_ERROR_INVALID_QUEUE,
             Ending::NoFront => {}
         }
         let ours = self.runtime.lock().remove(&queue.addr());
-        if let Some(ours) = &ours {
-            wait_empty(ours.handle(), deadline);
-        }
-        // SAFETY: by this function's contract; the queue's record, which hook and callback use, outlives the call.
-        let status = unsafe { self.destroy_plain(queue) };
         match ours {
-            Some(ours) if status == HSA_STATUS_SUCCESS => (status, Some(ours.handle().clone())),
-            Some(ours) => {
-                self.runtime.lock().insert(ours.address(), ours);
-                (status, None)
-            }
-            None => (status, None),
+            Some(record) => self.destroy_intercept_queue(record, deadline),
+            // SAFETY: by this function's contract.
+            None => unsafe { runtime_queue::destroy(&self.hsa, queue) },
         }
+    }
+
+    fn destroy_intercept_queue(&self, record: Arc<RuntimeQueue>, deadline: Deadline) -> hsa_status_t {
+        wait_empty(record.handle(), deadline);
+        if !record.close(deadline) {
+            self.late_ends.end(&self.hsa, &self.engine, record);
+            return HSA_STATUS_SUCCESS;
+        }
+        // SAFETY: the application's queue; its record, which hook and callback use, outlives the call.
+        let status = unsafe { runtime_queue::destroy(&self.hsa, record.pointer()) };
+        if status == HSA_STATUS_SUCCESS {
+            self.engine.queue_destroyed(record.handle());
+        } else {
+            record.reopen();
+            self.runtime.lock().insert(record.address(), record);
+        }
+        status
     }
 
     /// The front is found and goes on until nothing of ours is in flight: what did not fit the hardware ring so far has to
     /// go there first.
-    fn destroy_front(&self, front: &SharedFront, deadline: Deadline) -> (hsa_status_t, Option<QueueHandle>) {
+    fn destroy_front(&self, front: &SharedFront, deadline: Deadline) -> hsa_status_t {
         self.worker.wake();
         wait_empty(front.handle(), deadline);
         self.fronts.remove(front);
         // The worker lets go of it.
         self.worker.wake();
-        if front.close(deadline) {
-            return (front.hardware().destroy(), Some(front.handle().clone()));
+        match front.close(deadline, |closed| self.last_act(front, closed)) {
+            Closed::Idle => {
+                let status = front.hardware().destroy();
+                self.engine.queue_destroyed(front.handle());
+                status
+            }
+            Closed::Inside => front.hardware().destroy(),
+            Closed::LeftToReader => HSA_STATUS_SUCCESS,
         }
-        // Whoever is in there still needs the hardware queue: it stays, and the application hears no more of it.
-        tracing::error!(queue = %front.handle().id(), "a callback does not return: its hardware queue is kept");
-        front.hardware().silence();
-        self.fronts.keep(front);
-        (HSA_STATUS_SUCCESS, None)
     }
 
-    /// # Safety
-    /// The argument is that of the application's call.
-    pub(crate) unsafe fn destroy_plain(&self, queue: *mut hsa_queue_t) -> hsa_status_t {
-        let Some(destroy) = self.hsa.table().core.hsa_queue_destroy_fn else { return HSA_STATUS_ERROR };
-        // SAFETY: by this function's contract.
-        unsafe { destroy(queue) }
+    /// What the reader of a closed front does when it leaves. As long as it is inside the engine, that keeps the queue.
+    fn last_act(&self, front: &Front, closed: Closed) -> LastAct {
+        let engine = Arc::clone(&self.engine);
+        if closed == Closed::LeftToReader {
+            tracing::warn!(queue = %front.handle().id(), "destroyed when a callback of another thread returns");
+            // Until then it is stopped, what is in flight is lost, and the application hears no more of it.
+            front.hardware().silence();
+            front.hardware().inactivate();
+            front.handle().failed();
+        }
+        Box::new(move |front| {
+            if closed == Closed::LeftToReader {
+                let status = front.hardware().destroy();
+                tracing::debug!(?status, queue = %front.handle().id(), "destroyed after a callback");
+            }
+            engine.queue_destroyed(front.handle());
+        })
     }
 
     /// # Safety

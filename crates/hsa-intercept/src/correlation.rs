@@ -2,7 +2,8 @@
 //!
 //! The **internal** id names the API call in progress on the submitting thread, as whoever intercepts that API says with
 //! [`ApiCall::enter`]; a dispatch outside any call gets an id of its own. The **external** id is what the client pushed last
-//! on that thread for its context ([`push_external`]). On a thread of the runtime neither is known.
+//! on that thread for its context ([`push_external`]). On a thread of the runtime, and for packets that another thread submitted,
+//! neither is known.
 //!
 //! ```
 //! use wavescope_core::ContextId;
@@ -21,6 +22,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wavescope_core::ContextId;
+
+use crate::thread_mark::WorkingFor;
 
 thread_local! {
     /// The call in progress, 0 for none.
@@ -92,12 +95,18 @@ pub fn pop_external(context: ContextId) -> Option<u64> {
 
 /// The call in progress, or a new id.
 pub(crate) fn internal() -> u64 {
+    if WorkingFor::is_other() {
+        return next();
+    }
     let call = CALL.try_with(Cell::get).unwrap_or(0);
     if call == 0 { next() } else { call }
 }
 
 /// What was pushed last for `context`.
 pub(crate) fn external(context: ContextId) -> u64 {
+    if WorkingFor::is_other() {
+        return 0;
+    }
     let last = |stack: &RefCell<Vec<(ContextId, u64)>>| {
         let stack = stack.borrow();
         stack.iter().rev().find(|(of, _)| *of == context).map_or(0, |(_, id)| *id)

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hsa_sys::{
-    HSA_STATUS_SUCCESS, HsaApiTable, hsa_agent_t, hsa_amd_profiling_dispatch_time_t, hsa_executable_t,
-    hsa_queue_t, hsa_signal_t, hsa_status_t,
+    HSA_STATUS_ERROR_NOT_INITIALIZED, HSA_STATUS_SUCCESS, HsaApiTable, hsa_agent_t,
+    hsa_amd_profiling_dispatch_time_t, hsa_executable_t, hsa_queue_t, hsa_signal_t, hsa_status_t,
 };
 use wavescope_core::sync::atomic::{AtomicBool, Ordering};
 use wavescope_core::sync::{Deadline, Mutex};
@@ -27,11 +27,13 @@ use crate::code_objects::{CodeObject, CodeObjectListener, CodeObjects, Kernel};
 use crate::copies;
 use crate::device::Signal;
 use crate::engine::Engine;
+use crate::front::SharedFront;
+use crate::gate::GoingDown;
 use crate::hsa_device::HsaDevice;
 use crate::kernel_trace::Tracing;
 use crate::patch::{Patch, Slot};
 use crate::process::Origin;
-use crate::runtime_queue::Creation;
+use crate::runtime_queue::{self, Creation};
 use crate::signal_entries;
 use crate::table;
 use crate::technique::Technique;
@@ -77,14 +79,24 @@ const LONGEST_FAREWELL: Duration = Duration::from_secs(2);
 /// Interception of one runtime: implements [`Interception`] for the services.
 pub struct Interceptor {
     hsa: Hsa,
-    engine: Engine,
+    device: Arc<HsaDevice>,
+    engine: Arc<Engine>,
     code: CodeObjects,
     options: Options,
     queues: ApplicationQueues,
     others: &'static Others,
     patch: Mutex<Option<Patch>>,
     over: AtomicBool,
+    ends: Mutex<Ends>,
     origin: Origin,
+}
+
+/// Calls of `hsa_shut_down` under way, of which one may be the last.
+#[derive(Default)]
+struct Ends {
+    count: u32,
+    /// Fronts that nobody reads meanwhile.
+    held: Vec<SharedFront>,
 }
 
 impl Interceptor {
@@ -133,19 +145,21 @@ impl Interceptor {
         let agents = hsa.gpus().iter().map(|gpu| gpu.id).collect::<Vec<_>>();
         let device = Arc::new(HsaDevice::new(hsa.clone()));
         let technique = options.queues.then(|| options.technique.unwrap_or_else(Technique::from_environment));
-        let queues = ApplicationQueues::new(&hsa, &device, technique);
-        let engine = Engine::new(device, agents);
+        let engine = Arc::new(Engine::new(Arc::<HsaDevice>::clone(&device), agents));
+        let queues = ApplicationQueues::new(&hsa, &device, &engine, technique);
         engine.set_watchdog(options.watchdog);
         engine.set_callback_timeout(options.callback_timeout);
         Self {
             queues,
             others: Box::leak(Box::new(Others::new(&hsa))),
             hsa,
+            device,
             engine,
             code: CodeObjects::default(),
             options,
             patch: Mutex::new(None),
             over: AtomicBool::new(false),
+            ends: Mutex::new(Ends::default()),
             origin: Origin::here(),
         }
     }
@@ -204,10 +218,17 @@ impl Interceptor {
         }
         self.over.store(true, Ordering::Release);
         let deadline = Deadline::after(self.options.drain_timeout);
+        if GoingDown::is_current() {
+            self.reopen();
+        }
         let outcome = self.engine.shut_down_until(deadline);
         let none_left = self.queues.end_if_no_fronts(deadline);
         if matches!(none_left, Ok(true)) {
             self.put_back();
+        }
+        if GoingDown::is_current() {
+            // A tool is unloaded: when it returns, the runtime goes.
+            self.set_gone(&mut self.hold(Deadline::after(LONGEST_FAREWELL)));
         }
         outcome.and(none_left.map(drop))
     }
@@ -220,6 +241,82 @@ impl Interceptor {
         if !in_use && self.queues.let_go(deadline) {
             self.engine.let_go(deadline);
         }
+    }
+
+    /// `hsa_shut_down` is about to be called: until [`after_end`](Self::after_end) nothing of ours touches the runtime but
+    /// on this thread.
+    pub(crate) fn before_end(&self) {
+        if self.is_inert() || self.is_gone() {
+            return;
+        }
+        let mut ends = self.ends.lock();
+        ends.count += 1;
+        if ends.count == 1 {
+            ends.held = self.hold(Deadline::after(LONGEST_FAREWELL));
+        }
+    }
+
+    /// `hsa_shut_down` returned. If it was not the last, everything goes on.
+    pub(crate) fn after_end(&self) {
+        if self.is_inert() {
+            return;
+        }
+        let mut ends = self.ends.lock();
+        ends.count = ends.count.saturating_sub(1);
+        if self.is_gone() {
+            ends.held.clear();
+        } else if !self.device.is_open() {
+            self.set_gone(&mut ends.held);
+        } else if ends.count == 0 {
+            self.release(std::mem::take(&mut ends.held));
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.device.gate().is_gone()
+    }
+
+    /// Shuts the gate before the runtime. Returns the fronts that are held.
+    fn hold(&self, deadline: Deadline) -> Vec<SharedFront> {
+        let held = self.queues.hold(deadline);
+        self.device.gate().shut();
+        // The reaper may be waiting for its bell.
+        self.engine.let_go(Deadline::after(Duration::ZERO));
+        if !self.device.gate().wait_empty(deadline) {
+            tracing::warn!("the runtime may go down while it is called");
+        }
+        held
+    }
+
+    fn release(&self, held: Vec<SharedFront>) {
+        self.device.gate().open();
+        self.queues.go_on(held);
+    }
+
+    /// A tool that is unloaded may still wait for what is in flight.
+    fn reopen(&self) {
+        let held = std::mem::take(&mut self.ends.lock().held);
+        self.release(held);
+    }
+
+    /// Does `work` while everything goes on, also on the thread that is inside the end.
+    fn while_open<T>(&self, work: impl FnOnce() -> T) -> T {
+        if !GoingDown::is_current() || self.is_gone() {
+            return work();
+        }
+        self.reopen();
+        let result = work();
+        let held = self.hold(Deadline::after(LONGEST_FAREWELL));
+        self.ends.lock().held.extend(held);
+        result
+    }
+
+    fn set_gone(&self, held: &mut Vec<SharedFront>) {
+        self.device.gate().set_gone();
+        self.queues.runtime_gone();
+        self.over.store(true, Ordering::Release);
+        // Still held: nobody reads them any more.
+        held.clear();
     }
 
     /// Whether `table` still leads to this interceptor.
@@ -314,21 +411,19 @@ impl Interceptor {
     /// # Safety
     /// The argument is that of the application's call.
     pub(crate) unsafe fn destroy_queue(&self, queue: *mut hsa_queue_t) -> hsa_status_t {
+        if self.is_gone() {
+            return HSA_STATUS_ERROR_NOT_INITIALIZED;
+        }
         if self.is_inert() {
             // SAFETY: by this function's contract.
-            return unsafe { self.queues.destroy_plain(queue) };
+            return unsafe { runtime_queue::destroy(&self.hsa, queue) };
         }
         // SAFETY: the application's queue, which is still there.
         if let Some(agent) = unsafe { self.others.left(queue, self.owns(queue)) } {
             self.set_blind(agent, false);
         }
         // SAFETY: by this function's contract.
-        let (status, gone) =
-            unsafe { self.queues.destroy(queue, Deadline::after(self.options.destroy_timeout)) };
-        if let Some(gone) = gone {
-            self.engine.queue_destroyed(&gone);
-        }
-        status
+        unsafe { self.queues.destroy(queue, Deadline::after(self.options.destroy_timeout)) }
     }
 
     /// Answers `hsa_amd_profiling_get_dispatch_time` with what is `known`, else with what the runtime says.
@@ -419,15 +514,15 @@ impl Interception for Interceptor {
     }
 
     fn quiesce(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
-        self.engine.quiesce(id)
+        self.while_open(|| self.engine.quiesce(id))
     }
 
     fn drain(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
-        self.engine.drain(id, timeout)
+        self.while_open(|| self.engine.drain(id, timeout))
     }
 
     fn unsubscribe(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
-        self.engine.unsubscribe(id)
+        self.while_open(|| self.engine.unsubscribe(id))
     }
 
     fn return_grant(&self, id: SubscriptionId, token: Token) {

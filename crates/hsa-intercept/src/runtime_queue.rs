@@ -1,19 +1,26 @@
 //! The technique `runtime`: the runtime's own intercept queue (`hsa_amd_queue_intercept_create`), which calls our write
 //! hook with the packets of each doorbell.
+//!
+//! A queue that is destroyed while somebody is inside its hook ends later: see [`late_end`](crate::late_end).
 
 use std::ffi::c_void;
+use std::sync::Arc;
 // The runtime's threads take part.
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
 
 use hsa_sys::{
     HSA_STATUS_ERROR, HSA_STATUS_ERROR_OUT_OF_RESOURCES, HSA_STATUS_SUCCESS, hsa_agent_t,
     hsa_amd_queue_intercept_packet_writer, hsa_queue_t, hsa_queue_type32_t, hsa_status_t,
 };
 use wavescope_core::AqlPacket;
+use wavescope_core::sync::Deadline;
 use wavescope_hsa::Hsa;
 
 use crate::engine::QueueHandle;
+use crate::front::{PATIENCE_INSIDE, Turn};
 use crate::interceptor::as_data;
+use crate::thread_mark::{InsideHook, own_thread};
 
 /// The callback that an application gives with a queue.
 pub(crate) type ErrorCallback =
@@ -52,7 +59,12 @@ pub(crate) struct RuntimeQueue {
     queue: AtomicPtr<hsa_queue_t>,
     callback: ErrorCallback,
     data: *mut c_void,
+    /// Who is inside the hook.
+    turn: Turn,
 }
+
+/// Between two looks at whether a hook was left.
+const PAUSE: Duration = Duration::from_micros(100);
 
 // SAFETY: the pointers are the application's callback data and the queue's handle. They are only passed on, to
 // functions that the application and the runtime call from any thread.
@@ -72,13 +84,13 @@ impl RuntimeQueue {
         hsa: &Hsa,
         creation: &Creation,
         handle: QueueHandle,
-    ) -> Result<Box<Self>, hsa_status_t> {
+    ) -> Result<Arc<Self>, hsa_status_t> {
         let amd = &hsa.table().amd;
         let create = amd.hsa_amd_queue_intercept_create_fn.ok_or(HSA_STATUS_ERROR)?;
         let register = amd.hsa_amd_queue_intercept_register_fn.ok_or(HSA_STATUS_ERROR)?;
         let (callback, data) = (creation.callback, creation.data);
         let queue = AtomicPtr::new(std::ptr::null_mut());
-        let record = Box::new(Self { handle, queue, callback, data });
+        let record = Arc::new(Self { handle, queue, callback, data, turn: Turn::default() });
         let Creation { agent, size, kind, private_segment_size, group_segment_size, .. } = *creation;
         let mut created = std::ptr::null_mut();
         let record_data = as_data(&*record);
@@ -108,7 +120,8 @@ impl RuntimeQueue {
         let status = unsafe { register(created, Some(on_write), as_data(&*record)) };
         if status != HSA_STATUS_SUCCESS {
             // SAFETY: the queue is new and only we know it.
-            unsafe { discard(hsa, created) };
+            let destroyed = unsafe { destroy(hsa, created) };
+            tracing::debug!(status = ?destroyed, "queue without a hook destroyed");
             return Err(status);
         }
         Ok(record)
@@ -120,6 +133,38 @@ impl RuntimeQueue {
 
     pub(crate) fn pointer(&self) -> *mut hsa_queue_t {
         self.queue.load(Ordering::Acquire)
+    }
+
+    /// Lets nothing more through, and waits until nobody is inside the hook. `false` if the queue cannot be destroyed here:
+    /// this thread is inside, or another that had not left at the `deadline`, or the runtime's destroy would wait for this
+    /// very thread.
+    pub(crate) fn close(&self, deadline: Deadline) -> bool {
+        self.turn.close();
+        let patience = if InsideHook::is_current() { PATIENCE_INSIDE } else { Duration::MAX };
+        let deadline = Deadline::after(patience.min(deadline.left_or_a_moment()));
+        while !self.turn.is_mine() && !deadline.is_over() {
+            if self.turn.hold() {
+                let on_event_thread = own_thread().is_none();
+                if on_event_thread {
+                    let _ = self.turn.leave();
+                }
+                return !on_event_thread;
+            }
+            std::thread::park_timeout(PAUSE);
+        }
+        false
+    }
+
+    /// The runtime did not destroy it: it goes on.
+    pub(crate) fn reopen(&self) {
+        self.turn.reopen();
+    }
+
+    /// Waits until nobody is inside the hook; nobody gets there after that.
+    pub(crate) fn hold(&self) {
+        while !self.turn.hold() {
+            std::thread::park_timeout(PAUSE);
+        }
     }
 
     /// The queue's address, by which the application names it.
@@ -141,14 +186,14 @@ pub(crate) unsafe fn enable_times(hsa: &Hsa, queue: *mut hsa_queue_t) {
     }
 }
 
+/// Destroys a queue through the runtime.
+///
 /// # Safety
-/// Nobody else knows `queue`.
-unsafe fn discard(hsa: &Hsa, queue: *mut hsa_queue_t) {
-    if let Some(destroy) = hsa.table().core.hsa_queue_destroy_fn {
-        // SAFETY: by this function's contract.
-        let status = unsafe { destroy(queue) };
-        tracing::debug!(?status, "queue without a hook destroyed");
-    }
+/// The runtime's queue, and nobody uses it after this.
+pub(crate) unsafe fn destroy(hsa: &Hsa, queue: *mut hsa_queue_t) -> hsa_status_t {
+    let Some(destroy) = hsa.table().core.hsa_queue_destroy_fn else { return HSA_STATUS_ERROR };
+    // SAFETY: by this function's contract.
+    unsafe { destroy(queue) }
 }
 
 /// The runtime's error callback of an intercepted queue: what is in flight is lost, then the application's own runs. ROCr
@@ -159,7 +204,10 @@ unsafe extern "C-unwind" fn on_error(status: hsa_status_t, _queue: *mut hsa_queu
     if status != HSA_STATUS_SUCCESS {
         record.handle.failed();
     }
-    if let Some(callback) = record.callback {
+    // The application has given up a closed one, and what its callback needs.
+    if let Some(callback) = record.callback
+        && !record.turn.is_closed()
+    {
         // SAFETY: the application's callback with its own queue and data.
         unsafe { callback(status, record.pointer(), record.data) };
     }
@@ -174,12 +222,19 @@ unsafe extern "C-unwind" fn on_write(
     writer: hsa_amd_queue_intercept_packet_writer,
 ) {
     let Some(writer) = writer else { return };
-    let write = |batch: &[AqlPacket]| {
-        // SAFETY: the runtime's writer takes `len` packets of 64 bytes and copies them before it returns.
-        unsafe { writer(batch.as_ptr().cast(), batch.len() as u64) };
-    };
     // SAFETY: `data` is the record, which lives until the queue's destroy returned.
     let record = unsafe { &*data.cast::<RuntimeQueue>() };
+    let inside = record.turn.take().then(|| Inside(&record.turn));
+    if record.turn.is_closed() {
+        return;
+    }
+    let write = |batch: &[AqlPacket]| {
+        // A callback may have destroyed the queue: what it has in hand is dropped.
+        if !record.turn.is_closed() {
+            // SAFETY: the runtime's writer takes `len` packets of 64 bytes and copies them before it returns.
+            unsafe { writer(batch.as_ptr().cast(), batch.len() as u64) };
+        }
+    };
     let packets = packets.cast::<AqlPacket>();
     let count = count as usize;
     if packets.is_aligned() {
@@ -194,5 +249,16 @@ unsafe extern "C-unwind" fn on_write(
         };
         let batch: Vec<_> = (0..count).map(read).collect();
         record.handle.rewrite(&batch, first, write);
+    }
+    drop(inside);
+}
+
+/// The hook is left, also if a callback panics.
+struct Inside<'a>(&'a Turn);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        // Nobody leaves the end to a hook.
+        let _ = self.0.leave();
     }
 }

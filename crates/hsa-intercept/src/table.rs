@@ -16,6 +16,7 @@ use wavescope_core::AgentId;
 
 use crate::Error;
 use crate::front::entries;
+use crate::gate::GoingDown;
 use crate::interceptor::Interceptor;
 use crate::patch::{Slot, slot};
 use crate::runtime_queue::{Creation, ErrorCallback};
@@ -168,10 +169,16 @@ unsafe extern "C-unwind" fn queue_create(
 
 unsafe extern "C-unwind" fn shut_down() -> hsa_status_t {
     answer("hsa_shut_down", |newest| {
-        alive().for_each(|interceptor| interceptor.let_go());
         let Some(shut_down) = newest.hsa().table().core.hsa_shut_down_fn else { return HSA_STATUS_ERROR };
+        let ending: Vec<_> = alive().collect();
+        ending.iter().for_each(|interceptor| interceptor.let_go());
+        let going_down = GoingDown::enter();
+        ending.iter().for_each(|interceptor| interceptor.before_end());
         // SAFETY: the application's own call.
-        unsafe { shut_down() }
+        let status = unsafe { shut_down() };
+        ending.iter().for_each(|interceptor| interceptor.after_end());
+        drop(going_down);
+        status
     })
 }
 

@@ -12,6 +12,8 @@ mod imp {
         pub(super) static DEPTH: Cell<u32> = const { Cell::new(0) };
         /// Number and process.
         pub(super) static THREAD: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+        /// For which thread this one works, if for another; 0 for one that is not known.
+        pub(super) static OTHER: Cell<Option<u32>> = const { Cell::new(None) };
     }
 }
 
@@ -22,6 +24,7 @@ mod imp {
     loom::thread_local! {
         pub(super) static DEPTH: Cell<u32> = Cell::new(0);
         pub(super) static THREAD: Cell<(u32, u32)> = Cell::new((1, 0));
+        pub(super) static OTHER: Cell<Option<u32>> = Cell::new(None);
     }
 }
 
@@ -57,9 +60,51 @@ pub(crate) fn mark_internal() {
     let _ = imp::THREAD.try_with(|thread| thread.set((INTERNAL, generation())));
 }
 
+/// Says for which thread the current one works, until dropped.
+#[derive(Debug)]
+pub(crate) struct WorkingFor {
+    before: Option<u32>,
+}
+
+impl WorkingFor {
+    /// For itself.
+    pub(crate) fn itself() -> Self {
+        Self::set(None)
+    }
+
+    /// For another, if known: only its number is, not what it does.
+    pub(crate) fn other(thread: Option<ThreadId>) -> Self {
+        Self::set(Some(thread.map_or(0, |thread| thread.0)))
+    }
+
+    fn set(other: Option<u32>) -> Self {
+        Self { before: imp::OTHER.try_with(|place| place.replace(other)).unwrap_or(None) }
+    }
+
+    /// Whether the current thread works for another.
+    pub(crate) fn is_other() -> bool {
+        imp::OTHER.try_with(|other| other.get().is_some()).unwrap_or(false)
+    }
+}
+
+impl Drop for WorkingFor {
+    fn drop(&mut self) {
+        let _ = imp::OTHER.try_with(|other| other.set(self.before));
+    }
+}
+
+/// The kernel's number of the thread for which the current one works, mostly itself. `None` for threads of ours and of the
+/// runtime, and where it is not known.
+pub(crate) fn current_thread() -> Option<ThreadId> {
+    match imp::OTHER.try_with(std::cell::Cell::get) {
+        Ok(Some(other)) => Some(other).filter(|&number| number != 0).map(ThreadId),
+        _ => own_thread(),
+    }
+}
+
 /// The kernel's number of the current thread; asked once per thread, so the enqueue path makes no system call. `None` for
 /// threads of ours and of the runtime.
-pub(crate) fn current_thread() -> Option<ThreadId> {
+pub(crate) fn own_thread() -> Option<ThreadId> {
     let number = imp::THREAD.try_with(|thread| {
         let (number, process) = thread.get();
         // The only thread of a forked child remembers its parent's.

@@ -67,6 +67,11 @@ impl Block {
         self.block.address().cast()
     }
 
+    /// Slots of the ring.
+    pub(crate) fn packets(&self) -> u32 {
+        self.packets as u32
+    }
+
     pub(crate) fn write_index(&self) -> &AtomicU64 {
         self.word(WRITE_INDEX)
     }

@@ -9,13 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hsa_sys::{
-    AmdExtTable, CoreApiTable, HSA_STATUS_ERROR, hsa_amd_queue_priority_t, hsa_queue_info_attribute_t,
-    hsa_queue_t, hsa_signal_t, hsa_status_t, pfn,
+    AmdExtTable, CoreApiTable, HSA_STATUS_ERROR, HSA_STATUS_ERROR_NOT_INITIALIZED, hsa_amd_queue_priority_t,
+    hsa_queue_info_attribute_t, hsa_queue_t, hsa_signal_t, hsa_status_t, pfn,
 };
 use wavescope_hsa::SavedTable;
 
 use super::Front;
-use super::registry::Registry;
+use super::registry::{Found, Registry};
 use crate::blind::Others;
 use crate::patch::{Slot, slot};
 use crate::table;
@@ -45,7 +45,7 @@ fn hot() -> Option<&'static Hot> {
 ///
 /// # Safety
 /// A queue that the application was given.
-unsafe fn front_of(hot: &'static Hot, queue: *const hsa_queue_t) -> Option<&'static Front> {
+unsafe fn front_of(hot: &'static Hot, queue: *const hsa_queue_t) -> Option<Found<'static>> {
     let front = hot.fronts.by_queue(queue.addr());
     if front.is_none() {
         // SAFETY: by this function's contract; as no front it is the runtime's.
@@ -65,10 +65,10 @@ unsafe fn meet(hot: &'static Hot, queue: *const hsa_queue_t) {
 
 /// Rings a front. A panic of ours, or of a callback, ends here instead of unwinding into the application.
 fn ring(hot: &Hot, front: &Front, value: i64) {
-    if hot.fronts.is_inert() {
+    if hot.fronts.is_inert() || front.is_over() {
         return;
     }
-    if catch_unwind(AssertUnwindSafe(|| front.ring(value.cast_unsigned()))).is_err() {
+    if catch_unwind(AssertUnwindSafe(|| front.ring(value))).is_err() {
         tracing::error!("panic while packets were rewritten");
     }
 }
@@ -80,7 +80,7 @@ macro_rules! index_entries {
             let Some(hot) = hot() else { return <$result>::default() };
             // SAFETY: the application's own queue.
             if let Some($front) = unsafe { front_of(hot, queue) } {
-                return $answer;
+                return if $front.is_over() { <$result>::default() } else { $answer };
             }
             let Some(entry) = hot.saved.core.$field else { return <$result>::default() };
             // SAFETY: the application's own arguments.
@@ -89,9 +89,20 @@ macro_rules! index_entries {
     )* };
 }
 
-/// The previous value, exchanged or not.
-fn previous(result: Result<u64, u64>) -> u64 {
-    result.unwrap_or_else(|found| found)
+/// The current thread exchanged the write index, if so: it reserved what lies between. Returns the previous value.
+fn exchanged(front: &Front, value: u64, result: Result<u64, u64>) -> u64 {
+    result.inspect(|first| front.reserved(*first, value.saturating_sub(*first))).unwrap_or_else(|found| found)
+}
+
+/// The current thread moved the write index on from `first`, which is returned.
+fn added(front: &Front, count: u64, first: u64) -> u64 {
+    front.reserved(first, count);
+    first
+}
+
+/// The current thread set the write index: it alone writes to the queue.
+fn stored(front: &Front, value: u64, before: u64) {
+    front.reserved(before, value.saturating_sub(before));
 }
 
 use Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -104,25 +115,25 @@ index_entries! {
     load_write_relaxed(hsa_queue_load_write_index_relaxed_fn) -> u64:
         front => front.write_index().load(Relaxed);
     store_write_relaxed(hsa_queue_store_write_index_relaxed_fn, value) -> ():
-        front => front.write_index().store(value, Relaxed);
+        front => stored(&front, value, front.write_index().swap(value, Relaxed));
     store_write_release(hsa_queue_store_write_index_screlease_fn, value) -> ():
-        front => front.write_index().store(value, Release);
+        front => stored(&front, value, front.write_index().swap(value, Release));
     cas_write_both(hsa_queue_cas_write_index_scacq_screl_fn, expected, value) -> u64:
-        front => previous(front.write_index().compare_exchange(expected, value, AcqRel, Acquire));
+        front => exchanged(&front, value, front.write_index().compare_exchange(expected, value, AcqRel, Acquire));
     cas_write_acquire(hsa_queue_cas_write_index_scacquire_fn, expected, value) -> u64:
-        front => previous(front.write_index().compare_exchange(expected, value, Acquire, Acquire));
+        front => exchanged(&front, value, front.write_index().compare_exchange(expected, value, Acquire, Acquire));
     cas_write_relaxed(hsa_queue_cas_write_index_relaxed_fn, expected, value) -> u64:
-        front => previous(front.write_index().compare_exchange(expected, value, Relaxed, Relaxed));
+        front => exchanged(&front, value, front.write_index().compare_exchange(expected, value, Relaxed, Relaxed));
     cas_write_release(hsa_queue_cas_write_index_screlease_fn, expected, value) -> u64:
-        front => previous(front.write_index().compare_exchange(expected, value, Release, Relaxed));
+        front => exchanged(&front, value, front.write_index().compare_exchange(expected, value, Release, Relaxed));
     add_write_both(hsa_queue_add_write_index_scacq_screl_fn, value) -> u64:
-        front => front.write_index().fetch_add(value, AcqRel);
+        front => added(&front, value, front.write_index().fetch_add(value, AcqRel));
     add_write_acquire(hsa_queue_add_write_index_scacquire_fn, value) -> u64:
-        front => front.write_index().fetch_add(value, Acquire);
+        front => added(&front, value, front.write_index().fetch_add(value, Acquire));
     add_write_relaxed(hsa_queue_add_write_index_relaxed_fn, value) -> u64:
-        front => front.write_index().fetch_add(value, Relaxed);
+        front => added(&front, value, front.write_index().fetch_add(value, Relaxed));
     add_write_release(hsa_queue_add_write_index_screlease_fn, value) -> u64:
-        front => front.write_index().fetch_add(value, Release);
+        front => added(&front, value, front.write_index().fetch_add(value, Release));
     store_read_relaxed(hsa_queue_store_read_index_relaxed_fn, value) -> ():
         front => front.read_index().store(value, Relaxed);
     store_read_release(hsa_queue_store_read_index_screlease_fn, value) -> ():
@@ -134,7 +145,7 @@ macro_rules! store_entries {
         unsafe extern "C-unwind" fn $name(signal: hsa_signal_t, value: i64) {
             let Some(hot) = hot() else { return };
             if let Some(front) = hot.fronts.by_doorbell(signal.handle) {
-                return ring(hot, front, value);
+                return ring(hot, &front, value);
             }
             let Some(entry) = hot.saved.core.$field else { return };
             // SAFETY: the application's own arguments.
@@ -155,7 +166,10 @@ macro_rules! queue_entries {
             let Some(hot) = hot() else { return HSA_STATUS_ERROR };
             let Some(entry) = hot.saved.$part.$field else { return HSA_STATUS_ERROR };
             let front = hot.fronts.by_queue(queue.addr());
-            let queue = front.map_or(queue, |front| front.hardware().pointer().as_ptr());
+            if front.as_ref().is_some_and(|front| front.is_over()) {
+                return HSA_STATUS_ERROR_NOT_INITIALIZED;
+            }
+            let queue = front.as_ref().map_or(queue, |front| front.hardware().pointer().as_ptr());
             // SAFETY: the application's own arguments, but for the queue, which is the runtime's behind the front.
             unsafe { entry(queue$(, $argument)*) }
         }

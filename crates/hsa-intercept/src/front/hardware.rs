@@ -132,6 +132,14 @@ impl HardwareQueue {
         self.link.silent.store(true, Ordering::Release);
     }
 
+    /// Has the runtime stop the queue, which may still be written to.
+    pub(crate) fn inactivate(&self) {
+        let Some(inactivate) = self.hsa.table().core.hsa_queue_inactivate_fn else { return };
+        // SAFETY: the queue is ours and alive.
+        let status = unsafe { inactivate(self.queue.as_ptr()) };
+        tracing::debug!(?status, "hardware queue stopped");
+    }
+
     /// Destroys the queue through the runtime.
     pub(crate) fn destroy(&self) -> hsa_status_t {
         let Some(destroy) = self.hsa.table().core.hsa_queue_destroy_fn else { return HSA_STATUS_ERROR };

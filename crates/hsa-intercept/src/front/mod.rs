@@ -18,7 +18,17 @@
 //! ```
 //!
 //! Both the doorbell value and `busy` are sequentially consistent, so either the reader sees the new value or the ringer
-//! sees the front idle.
+//! sees the front idle. A thread reads what it rang for and one chunk more; the rest is for the worker, so that nobody is
+//! held up by what others submit all the time.
+//!
+//! A packet is of the thread that reserved its slot ([`owners`]). Where another reads it, that thread's number is all that
+//! is known.
+//!
+//! # How it ends
+//!
+//! Whoever destroys the queue waits until nobody reads. A reader that destroys it itself, in a callback, has the hardware
+//! queue destroyed at once: what it has in hand is dropped, as nothing goes to the hardware queue of a closed front. A
+//! reader that is inside a callback elsewhere is waited for, for a while; then the end is left to it ([`turn`]).
 //!
 //! # What must hold
 //!
@@ -33,20 +43,29 @@
 mod block;
 pub(crate) mod entries;
 mod hardware;
+mod owners;
+mod pins;
 pub(crate) mod registry;
+mod turn;
 mod worker;
 
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hsa_sys::hsa_queue_t;
 use wavescope_core::AqlPacket;
+use wavescope_core::ThreadId;
 use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wavescope_core::sync::{Deadline, Mutex, thread};
 
+use self::owners::Owners;
+pub(crate) use self::turn::Turn;
 use crate::device::{Device, Signal};
 use crate::engine::QueueHandle;
-use crate::thread_mark::InsideHook;
+use crate::hsa_device::HsaDevice;
+use crate::thread_mark::{InsideHook, WorkingFor, own_thread};
 
 pub(crate) use block::Block;
 pub(crate) use hardware::HardwareQueue;
@@ -55,26 +74,39 @@ pub(crate) use worker::{SILENT, Worker};
 /// Packets that are read and rewritten at a time. Bounds what is kept aside when the hardware ring is full.
 const CHUNK: usize = 256;
 
+/// How long a callback that destroys another queue waits for that one's reader, which may be waiting for it.
+pub(crate) const PATIENCE_INSIDE: Duration = Duration::from_millis(100);
+
 /// A queue of the application with the hardware queue behind it.
 pub(crate) struct Front {
-    block: Block,
+    /// Freed through the runtime at the end, if that is still there.
+    block: ManuallyDrop<Block>,
     hardware: HardwareQueue,
     handle: QueueHandle,
     doorbell: Signal,
     /// Destroys the doorbell's signal at the end.
-    device: Arc<dyn Device>,
+    device: Arc<HsaDevice>,
     /// Goes on where the hardware ring was full.
     worker: Arc<Worker>,
+    owners: Owners,
     /// One more than the highest doorbell value.
     rung: AtomicU64,
-    busy: AtomicBool,
-    /// The hardware ring was full: the worker goes on.
+    /// One more than the highest doorbell value whose thread did not read up to it.
+    left_behind: AtomicU64,
+    turn: Turn,
+    /// Something is left for the worker.
     stalled: AtomicBool,
     /// A mark is to be written between two batches.
     marking: AtomicBool,
-    closed: AtomicBool,
+    /// Its runtime is gone.
+    over: AtomicBool,
     reader: Mutex<Reader>,
+    /// What the reader does when the end was left to it.
+    last_act: Mutex<Option<LastAct>>,
 }
+
+/// What a thread does that ends a front.
+pub(crate) type LastAct = Box<dyn FnOnce(&Front) + Send>;
 
 /// What belongs to whoever reads the ring.
 #[derive(Debug, Default)]
@@ -88,28 +120,63 @@ struct Reader {
     sent: usize,
 }
 
+/// Why a reader leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing more can be read.
+    Nothing,
+    /// More than the reader may take.
+    More,
+    /// The hardware ring is full.
+    Full,
+}
+
+/// Whom a reader reads for.
+struct Share {
+    /// The current thread rang for everything in front of this index.
+    own_until: u64,
+    /// Of what is its own, everything in front of this index was left to others before.
+    own_from: u64,
+    /// How many packets of others it still reads.
+    spare: usize,
+}
+
+/// Who destroys the hardware queue of a front that is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// The caller: nobody reads any more.
+    Idle,
+    /// The caller, which is inside a callback of this very queue: it reads, but no longer touches that queue.
+    Inside,
+    /// Whoever reads, when it leaves.
+    LeftToReader,
+}
+
 impl Front {
     pub(crate) fn new(
         block: Block,
         hardware: HardwareQueue,
         handle: QueueHandle,
         doorbell: Signal,
-        device: Arc<dyn Device>,
+        device: Arc<HsaDevice>,
         worker: Arc<Worker>,
     ) -> Self {
         Self {
-            block,
+            owners: Owners::new(block.packets()),
+            block: ManuallyDrop::new(block),
             hardware,
             handle,
             doorbell,
             device,
             worker,
             rung: AtomicU64::new(0),
-            busy: AtomicBool::new(false),
+            left_behind: AtomicU64::new(0),
+            turn: Turn::default(),
             stalled: AtomicBool::new(false),
             marking: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             reader: Mutex::new(Reader::default()),
+            last_act: Mutex::new(None),
         }
     }
 
@@ -144,10 +211,25 @@ impl Front {
         std::ptr::eq(&raw const *self.worker, worker)
     }
 
+    /// The current thread reserved slots.
+    pub(crate) fn reserved(&self, first: u64, count: u64) {
+        self.owners.reserve(first, count);
+    }
+
+    /// Whether its runtime is gone: its memory may be gone too.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
     /// A doorbell: packets up to index `value` may be read.
-    pub(crate) fn ring(&self, value: u64) {
-        self.rung.fetch_max(value.wrapping_add(1), Ordering::SeqCst);
-        if self.pump() {
+    pub(crate) fn ring(&self, value: i64) {
+        // No index is negative.
+        let Ok(value) = u64::try_from(value) else { return };
+        let own_until = value + 1;
+        self.rung.fetch_max(own_until, Ordering::SeqCst);
+        let own_from = self.left_behind.load(Ordering::Relaxed);
+        if self.pump(Share { own_until, own_from, spare: CHUNK }) != Left::Nothing {
             self.worker.wake();
         }
     }
@@ -155,22 +237,43 @@ impl Front {
     /// Has a mark written behind what was enqueued so far. `false` if the front is closed.
     pub(crate) fn request_mark(&self) -> bool {
         self.marking.store(true, Ordering::SeqCst);
-        if self.pump() {
+        if self.pump_for_others() != Left::Nothing {
             self.worker.wake();
         }
-        !self.closed.load(Ordering::Acquire)
+        !self.turn.is_closed()
     }
 
-    /// Reads nothing more, and waits until nobody reads: the hardware queue may go after that. A callback that destroys the
-    /// queue it is called for is not waited for. `false` if somebody still reads at the `deadline`.
-    pub(crate) fn close(&self, deadline: Deadline) -> bool {
-        self.closed.store(true, Ordering::Release);
-        // Whoever reads makes the front idle again; who comes after that finds it busy for good.
-        while self.busy.swap(true, Ordering::SeqCst) {
-            if InsideHook::is_current() {
-                return true;
-            }
+    /// Lets nothing more go to the hardware queue, and waits until nobody reads: the caller destroys that queue then. Else
+    /// `act` is done by whoever reads: by the current thread when it is back from the callback it is inside of, or by
+    /// another that had not left at the `deadline`.
+    pub(crate) fn close(&self, deadline: Deadline, act: impl FnOnce(Closed) -> LastAct) -> Closed {
+        self.turn.close();
+        let inside = self.turn.is_mine();
+        let patience = if InsideHook::is_current() { PATIENCE_INSIDE } else { Duration::MAX };
+        let deadline = Deadline::after(patience.min(deadline.left_or_a_moment()));
+        while !inside && !self.turn.hold() {
             if deadline.is_over() {
+                return self.leave_end(Closed::LeftToReader, act);
+            }
+            thread::yield_now();
+        }
+        if inside { self.leave_end(Closed::Inside, act) } else { Closed::Idle }
+    }
+
+    fn leave_end(&self, closed: Closed, act: impl FnOnce(Closed) -> LastAct) -> Closed {
+        *self.last_act.lock() = Some(act(closed));
+        if self.turn.doom() {
+            return closed;
+        }
+        // It left just now.
+        *self.last_act.lock() = None;
+        Closed::Idle
+    }
+
+    /// Keeps everybody from reading until [`go_on`](Self::go_on). `false` if somebody reads and did not leave in time.
+    pub(crate) fn hold(&self, deadline: Deadline) -> bool {
+        while !self.turn.hold() {
+            if deadline.is_over() || self.turn.is_mine() || self.turn.is_closed() {
                 return false;
             }
             thread::yield_now();
@@ -178,70 +281,135 @@ impl Front {
         true
     }
 
+    /// Whoever held it leaves; the worker reads what came meanwhile.
+    pub(crate) fn go_on(&self) {
+        self.stalled.store(true, Ordering::Release);
+        self.leave();
+        self.worker.wake();
+    }
+
+    /// Its runtime is gone: nothing of it is touched any more.
+    pub(crate) fn set_over(&self) {
+        self.over.store(true, Ordering::SeqCst);
+        self.turn.close();
+    }
+
     /// The value that the doorbell's signal has. Returns whether that is news.
     pub(crate) fn hear(&self, value: i64) -> bool {
         let Ok(value) = u64::try_from(value) else { return false };
         let news = value >= self.rung.load(Ordering::SeqCst);
         if news {
-            self.ring(value);
+            self.rung.fetch_max(value.saturating_add(1), Ordering::SeqCst);
+            // Whoever comes next goes on with it.
+            self.stalled.store(true, Ordering::Release);
         }
         news
     }
 
-    /// Whether the hardware ring was full when somebody read last.
+    /// Whether somebody left something to the worker.
     pub(crate) fn is_stalled(&self) -> bool {
         self.stalled.load(Ordering::Acquire)
     }
 
+    /// As much of what others submitted as one thread reads at a time.
+    pub(crate) fn pump_for_others(&self) -> Left {
+        self.pump(Share { own_until: 0, own_from: 0, spare: CHUNK })
+    }
+
     /// Reads what can be read, unless somebody does already. Returns whether the worker has to go on.
-    pub(crate) fn pump(&self) -> bool {
+    fn pump(&self, mut share: Share) -> Left {
         loop {
-            if self.busy.swap(true, Ordering::SeqCst) {
-                return false;
+            if !self.turn.take() {
+                self.left_behind.fetch_max(share.own_until, Ordering::SeqCst);
+                return Left::Nothing;
             }
-            let idle = Idle(&self.busy);
-            let (next, stalled) = self.read();
-            self.stalled.store(stalled, Ordering::Release);
-            drop(idle);
-            if stalled {
-                return true;
+            let leaving = Leaving(self);
+            let (next, left) = self.read(&mut share);
+            self.stalled.store(left != Left::Nothing, Ordering::Release);
+            if next < share.own_until {
+                self.left_behind.fetch_max(share.own_until, Ordering::SeqCst);
+            }
+            drop(leaving);
+            if left != Left::Nothing || self.turn.is_closed() {
+                return left;
             }
             // A doorbell that found the front busy after `read` had looked, or a slot written since.
             let more = next < self.rung.load(Ordering::SeqCst) && self.block.is_written(next);
             if !more && !self.marking.load(Ordering::SeqCst) {
-                return false;
+                return left;
             }
         }
     }
 
-    /// Reads until there is nothing more, or no room. Returns the next index and whether there was no room.
-    fn read(&self) -> (u64, bool) {
+    /// Reads until there is nothing more, or no room, or more than its share. Returns the next index and which it was.
+    fn read(&self, share: &mut Share) -> (u64, Left) {
         // `busy` keeps everybody else out; the lock is for the compiler.
         let mut reader = self.reader.lock();
         loop {
+            if self.turn.is_closed() {
+                return (reader.next, Left::Nothing);
+            }
             if !self.send_kept(&mut reader) {
-                return (reader.next, true);
+                return (reader.next, Left::Full);
             }
             if self.marking.swap(false, Ordering::SeqCst) {
                 self.handle.mark(|packets| self.send(packets, &mut reader.kept));
                 continue;
             }
             let first = reader.next;
-            let until = self.rung.load(Ordering::SeqCst).min(first + CHUNK as u64);
+            let rung = self.rung.load(Ordering::SeqCst);
+            let own = share.own_until.saturating_sub(first);
+            let may = if own > 0 { own.min(CHUNK as u64) } else { share.spare as u64 };
+            if may == 0 && first < rung && self.block.is_written(first) {
+                return (first, Left::More);
+            }
             reader.batch.clear();
-            self.block.take(first, until, &mut reader.batch);
+            self.block.take(first, rung.min(first + may), &mut reader.batch);
             if reader.batch.is_empty() {
-                return (first, false);
+                return (first, Left::Nothing);
+            }
+            if own == 0 {
+                share.spare -= reader.batch.len();
             }
             reader.next = first + reader.batch.len() as u64;
-            let Reader { batch, kept, .. } = &mut *reader;
-            self.handle.rewrite(batch, first, |packets| self.send(packets, kept));
+            self.rewrite(&mut reader, first, share);
         }
     }
 
-    /// Sends packets, and keeps those for which there is no room.
+    /// Rewrites the batch, in pieces whose packets are of one thread.
+    fn rewrite(&self, reader: &mut Reader, first: u64, share: &Share) {
+        let Reader { batch, kept, .. } = reader;
+        let me = own_thread();
+        let mut begin = 0;
+        while begin < batch.len() {
+            let of = |index: usize| self.submitter(first + index as u64, me, share);
+            let who = of(begin);
+            let end = (begin + 1..batch.len()).find(|&index| of(index) != who).unwrap_or(batch.len());
+            let _for = match who {
+                Submitter::Current if WorkingFor::is_other() => Some(WorkingFor::itself()),
+                Submitter::Current => None,
+                Submitter::Other(thread) => Some(WorkingFor::other(thread)),
+            };
+            let piece = &batch[begin..end];
+            self.handle.rewrite(piece, first + begin as u64, |packets| self.send(packets, kept));
+            begin = end;
+        }
+    }
+
+    fn submitter(&self, index: u64, me: Option<ThreadId>, share: &Share) -> Submitter {
+        let owner = self.owners.of(index);
+        // Of its own packets a thread only knows what it did for those that it rings for now.
+        let is_own = owner.is_some() && owner == me && (share.own_from..share.own_until).contains(&index);
+        if is_own { Submitter::Current } else { Submitter::Other(owner) }
+    }
+
+    /// Sends packets, and keeps those for which there is no room. What comes to a closed front is dropped.
     fn send(&self, packets: &[AqlPacket], kept: &mut Vec<AqlPacket>) {
-        let sent = self.hardware.write(packets);
+        if self.turn.is_closed() {
+            return;
+        }
+        // Behind packets that wait already, in pieces of one batch.
+        let sent = if kept.is_empty() { self.hardware.write(packets) } else { 0 };
         kept.extend_from_slice(&packets[sent..]);
     }
 
@@ -258,20 +426,42 @@ impl Front {
         }
         is_empty
     }
+
+    /// Whoever reads leaves, and does what was left to it.
+    fn leave(&self) {
+        if self.turn.leave() {
+            let act = self.last_act.lock().take();
+            if let Some(act) = act {
+                act(self);
+            }
+        }
+    }
 }
 
-/// Makes the front idle again, also if a callback panics.
-struct Idle<'a>(&'a AtomicBool);
+/// Who submitted a packet, as its reader sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Submitter {
+    Current,
+    Other(Option<ThreadId>),
+}
 
-impl Drop for Idle<'_> {
+/// The reader leaves, also if a callback panics.
+struct Leaving<'a>(&'a Front);
+
+impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::SeqCst);
+        self.0.leave();
     }
 }
 
 impl Drop for Front {
     fn drop(&mut self) {
         self.device.destroy_signal(self.doorbell);
+        // Not while the runtime goes down, and what went with it is no memory of ours.
+        if let Some(_pass) = self.device.gate().enter() {
+            // SAFETY: the front is going, so nobody uses the block after this.
+            unsafe { ManuallyDrop::drop(&mut self.block) };
+        }
     }
 }
 

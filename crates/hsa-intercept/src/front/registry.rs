@@ -4,10 +4,11 @@
 //! answers nearly always: 0 means no. Otherwise, and for queues, a table with open addressing is searched.
 //!
 //! Fronts are added and removed under a lock; readers see an entry whole or not at all: the key is stored after the
-//! front and cleared before it. A front that was removed is kept for a while: a thread that still uses a queue which
-//! another destroys is wrong, but must not take us with it.
+//! front and cleared before it. What a reader finds is pinned: a front that was removed is freed when nobody uses it any
+//! more ([`pins`]). A thread that still uses a queue which another destroys is wrong, but must not take us with it.
+//!
+//! A front whose runtime is gone is found for as long as no other runtime comes up, and does nothing.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 // Read on every signal store of the process.
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use wavescope_core::sync::{Deadline, Mutex};
 
+use super::pins::{self, Pin, Users};
 use super::{Front, SharedFront, Worker};
 use crate::process::Origin;
 
@@ -22,8 +24,9 @@ use crate::process::Origin;
 const BUCKETS: usize = 4096;
 /// Places of a table; a power of two, more than queues that a process can have (128 for each of 8 GPUs, twice).
 const PLACES: usize = 4096;
-/// Fronts that are kept after their end.
-const KEPT: usize = 16;
+
+/// Between two looks at who still uses a front.
+const PAUSE: Duration = Duration::from_millis(1);
 
 const EMPTY: usize = 0;
 /// A place whose entry left: searches go on behind it.
@@ -46,9 +49,24 @@ struct Owned {
     fronts: Vec<SharedFront>,
     /// Addresses of queues that somebody is destroying.
     ending: Vec<usize>,
-    gone: VecDeque<SharedFront>,
-    /// Fronts that somebody never left.
-    kept: Vec<SharedFront>,
+    /// Taken out, and perhaps still in use.
+    gone: Vec<(SharedFront, Users)>,
+    /// Fronts whose runtime is gone, to be found. They are never freed: their memory went with it.
+    dead: Vec<SharedFront>,
+}
+
+/// A front that was found, while it cannot be freed.
+pub(crate) struct Found<'a> {
+    front: &'a Front,
+    _pin: Pin,
+}
+
+impl std::ops::Deref for Found<'_> {
+    type Target = Front;
+
+    fn deref(&self) -> &Front {
+        self.front
+    }
 }
 
 /// Who ends a front.
@@ -79,16 +97,22 @@ impl Table {
         }
     }
 
-    fn find(&self, key: usize) -> Option<&Front> {
+    fn find(&self, key: usize) -> Option<Found<'_>> {
+        let pin = Pin::new();
         let first = spread(key, PLACES);
         for place in (0..PLACES).map(|step| (first + step) % PLACES) {
             match self.keys[place].load(Ordering::Acquire) {
                 EMPTY => return None,
                 found if found == key => {
-                    let front = self.fronts[place].load(Ordering::Relaxed);
-                    // SAFETY: the pointer was stored before the key, from an `Arc` that the registry owns until long
-                    // after the key was cleared.
-                    return unsafe { front.as_ref() };
+                    let front = self.fronts[place].load(Ordering::Acquire);
+                    if self.keys[place].load(Ordering::Relaxed) != key {
+                        // It left, and perhaps the next one of this place was read.
+                        return None;
+                    }
+                    // SAFETY: the pointer was stored before the key, from an `Arc` that the registry owns until
+                    // everybody who was pinned when the key was cleared has left.
+                    let front = unsafe { front.as_ref() }?;
+                    return Some(Found { front, _pin: pin });
                 }
                 _ => {}
             }
@@ -101,7 +125,7 @@ impl Table {
         let first = spread(key, PLACES);
         for place in (0..PLACES).map(|step| (first + step) % PLACES) {
             if matches!(self.keys[place].load(Ordering::Relaxed), EMPTY | LEFT) {
-                self.fronts[place].store(Arc::as_ptr(front).cast_mut(), Ordering::Relaxed);
+                self.fronts[place].store(Arc::as_ptr(front).cast_mut(), Ordering::Release);
                 self.keys[place].store(key, Ordering::Release);
                 return true;
             }
@@ -109,10 +133,18 @@ impl Table {
         false
     }
 
+    /// Takes an entry out. Callers hold the registry's lock.
     fn remove(&self, key: usize) {
         let place = self.keys.iter().position(|place| place.load(Ordering::Relaxed) == key);
-        if let Some(place) = place {
-            self.keys[place].store(LEFT, Ordering::Release);
+        let Some(mut place) = place else { return };
+        self.keys[place].store(LEFT, Ordering::Release);
+        // In front of an empty place no search has to go on: else places that were left would fill the table.
+        if self.keys[(place + 1) % PLACES].load(Ordering::Relaxed) != EMPTY {
+            return;
+        }
+        while self.keys[place].load(Ordering::Relaxed) == LEFT {
+            self.keys[place].store(EMPTY, Ordering::Release);
+            place = (place + PLACES - 1) % PLACES;
         }
     }
 }
@@ -136,6 +168,7 @@ impl Registry {
             if let Some(registry) = unsafe { found.as_ref() }.filter(|registry| !registry.is_inert()) {
                 return registry;
             }
+            pins::prepare();
             let new = Box::into_raw(Box::new(Self::new()));
             if OF_PROCESS.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
                 // SAFETY: made above, and nobody else saw it.
@@ -150,13 +183,13 @@ impl Registry {
     }
 
     /// The front that an application holds as `queue`.
-    pub(crate) fn by_queue(&self, queue: usize) -> Option<&Front> {
+    pub(crate) fn by_queue(&self, queue: usize) -> Option<Found<'_>> {
         self.queues.find(queue)
     }
 
     /// The front whose doorbell has this handle.
     #[inline]
-    pub(crate) fn by_doorbell(&self, signal: u64) -> Option<&Front> {
+    pub(crate) fn by_doorbell(&self, signal: u64) -> Option<Found<'_>> {
         let key = signal as usize;
         if self.filter[spread(key, BUCKETS)].load(Ordering::Relaxed) == 0 {
             return None;
@@ -194,49 +227,78 @@ impl Registry {
         Ending::Yours(front)
     }
 
-    /// Takes a front out. Nobody finds it any more; it is kept for a while.
+    /// Takes a front out. Nobody finds it any more; it is freed when nobody uses it.
     pub(crate) fn remove(&self, front: &SharedFront) {
         let mut owned = self.owned.lock();
-        let (queue, doorbell) = keys(front);
+        let queue = keys(front).0;
         owned.ending.retain(|ending| *ending != queue);
         let Some(index) = owned.fronts.iter().position(|other| Arc::ptr_eq(other, front)) else { return };
         let front = owned.fronts.swap_remove(index);
+        self.take_out(&front);
+        owned.gone.push((front, Users::now()));
+        let free = owned.sweep();
+        drop(owned);
+        drop(free); // calls the runtime: not under the lock
+    }
+
+    fn take_out(&self, front: &Front) {
+        let (queue, doorbell) = keys(front);
         self.queues.remove(queue);
         self.doorbells.remove(doorbell);
         let bucket = &self.filter[spread(doorbell, BUCKETS)];
         let leave = |count: u8| if count == u8::MAX { None } else { count.checked_sub(1) };
         let _ = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, leave);
-        owned.gone.push_back(front);
-        if owned.gone.len() > KEPT {
-            owned.gone.pop_front();
-        }
     }
 
-    /// Drops what is kept of the fronts of one interceptor, whose worker it is: their memory goes back to its runtime, which
-    /// may end now, and another one may use the addresses again.
+    /// Frees what is left of the fronts of one interceptor, whose worker it is: their memory goes back to its runtime, which
+    /// may end now, and another one may use the addresses again. What somebody still uses at the `deadline` stays.
     pub(crate) fn forget(&self, worker: &Worker, deadline: Deadline) {
-        let mut owned = self.owned.lock();
-        let gone = std::mem::take(&mut owned.gone).into_iter();
-        let (forgotten, others): (Vec<_>, Vec<_>) = gone.partition(|front| front.is_of(worker));
-        owned.gone = others.into();
-        drop(owned);
-        for front in forgotten {
-            // The worker may be looking at it.
-            while Arc::strong_count(&front) > 1 && !deadline.is_over() {
-                std::thread::park_timeout(Duration::from_millis(1));
+        loop {
+            let mut owned = self.owned.lock();
+            let free = owned.sweep();
+            let left = owned.gone.iter().any(|(front, _)| front.is_of(worker));
+            drop(owned);
+            // The worker may be looking at one.
+            while free.iter().any(|front| Arc::strong_count(front) > 1) && !deadline.is_over() {
+                std::thread::park_timeout(PAUSE);
             }
-            drop(front); // calls the runtime: not under the lock
+            drop(free);
+            if !left || deadline.is_over() {
+                return;
+            }
+            std::thread::park_timeout(PAUSE);
         }
     }
 
-    /// Keeps a front for good.
-    pub(crate) fn keep(&self, front: &SharedFront) {
-        self.owned.lock().kept.push(Arc::clone(front));
+    /// The runtime of these fronts is gone. They are found until [`bury`](Self::bury), so that nobody takes them for queues
+    /// of a runtime.
+    pub(crate) fn runtime_gone(&self, worker: &Worker) -> Vec<SharedFront> {
+        let mut owned = self.owned.lock();
+        let dead: Vec<_> = owned.fronts.extract_if(.., |front| front.is_of(worker)).collect();
+        owned.dead.extend(dead.iter().cloned());
+        dead
+    }
+
+    /// A runtime came up: what has an address of a dead front is its own.
+    pub(crate) fn bury(&self) {
+        let mut owned = self.owned.lock();
+        for front in std::mem::take(&mut owned.dead) {
+            self.take_out(&front);
+            // Its memory went with its runtime.
+            std::mem::forget(front);
+        }
     }
 
     /// All fronts.
     pub(crate) fn fronts(&self) -> Vec<SharedFront> {
         self.owned.lock().fronts.clone()
+    }
+}
+
+impl Owned {
+    /// What nobody uses any more, to be dropped without the lock.
+    fn sweep(&mut self) -> Vec<SharedFront> {
+        self.gone.extract_if(.., |(_, users)| users.are_gone()).map(|(front, _)| front).collect()
     }
 }
 

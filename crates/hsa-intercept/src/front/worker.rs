@@ -8,13 +8,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wavescope_core::sync::thread::JoinHandle;
 use wavescope_core::sync::{Deadline, Mutex};
 
 use super::registry::Registry;
-use super::{Front, SharedFront};
+use super::{Front, Left, SharedFront};
 use crate::Error;
 use crate::device::Device;
 use crate::thread_mark;
@@ -23,8 +23,10 @@ use crate::threads::{self, Life, News};
 /// Of its thread.
 const NAME: &str = "wavescope-front";
 
+/// Between two looks at full hardware rings: a sixteenth of the time that they have been full, within these limits. So
+/// what is queued there is delayed by as little, and a kernel that runs for long costs few looks.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// Between two looks at the doorbells.
 const SHORTEST_DOZE: Duration = Duration::from_millis(1);
 const LONGEST_DOZE: Duration = Duration::from_millis(50);
@@ -88,6 +90,12 @@ impl Worker {
         self.news.bring();
     }
 
+    /// Ends the thread, and does not wait for that.
+    pub(crate) fn end(&self) {
+        self.state.lock().stop = true;
+        self.wake();
+    }
+
     /// Ends the thread if there is no front of it. Returns whether there is none.
     ///
     /// # Errors
@@ -114,20 +122,22 @@ impl Worker {
     }
 
     fn run(&self) {
-        let mut pause = SHORTEST_PAUSE;
+        let mut full_since = None;
         let mut doze = SHORTEST_DOZE;
         while !self.state.lock().stop {
-            match self.look() {
-                Seen::Stalled => {
-                    self.news.rest(pause);
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    continue;
+            let seen = self.look();
+            full_since = full_since.filter(|_| seen == Seen::Full);
+            match seen {
+                Seen::More => {}
+                Seen::Full => {
+                    let since = full_since.get_or_insert_with(Instant::now);
+                    self.news.rest((since.elapsed() / 16).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
                 }
-                Seen::Rung => doze = SHORTEST_DOZE,
-                Seen::Nothing => doze = (doze * 2).min(LONGEST_DOZE),
+                Seen::Rung | Seen::Nothing => {
+                    doze = if seen == Seen::Rung { SHORTEST_DOZE } else { (doze * 2).min(LONGEST_DOZE) };
+                    self.news.rest(doze);
+                }
             }
-            pause = SHORTEST_PAUSE;
-            self.news.rest(doze);
         }
     }
 
@@ -146,13 +156,12 @@ impl Worker {
 
     fn look_at(&self, front: &Front) -> Seen {
         let rung = front.hear(self.device.load(front.doorbell()));
-        if front.is_stalled() {
-            front.pump();
-        }
-        match front.is_stalled() {
-            true => Seen::Stalled,
-            false if rung => Seen::Rung,
-            false => Seen::Nothing,
+        let left = if front.is_stalled() { front.pump_for_others() } else { Left::Nothing };
+        match left {
+            Left::More => Seen::More,
+            Left::Full => Seen::Full,
+            Left::Nothing if rung => Seen::Rung,
+            Left::Nothing => Seen::Nothing,
         }
     }
 }
@@ -164,7 +173,9 @@ enum Seen {
     /// A device rang.
     Rung,
     /// A hardware ring is still full.
-    Stalled,
+    Full,
+    /// There is more to read at once.
+    More,
 }
 
 impl std::fmt::Debug for Worker {

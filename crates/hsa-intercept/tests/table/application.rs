@@ -108,6 +108,40 @@ impl Runtime {
     }
 }
 
+/// Lent to threads: only entries of the table are called.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a>(pub(crate) &'a Runtime);
+
+// SAFETY: the runtime's entries are thread-safe, and nobody changes the table.
+unsafe impl Send for Shared<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Shared<'_> {}
+
+impl Shared<'_> {
+    pub(crate) fn get(&self) -> &Runtime {
+        self.0
+    }
+}
+
+/// `hsa_queue_destroy` of the table, for callbacks, which know no runtime.
+#[derive(Clone, Copy)]
+pub(crate) struct Destroy(usize);
+
+impl Destroy {
+    pub(crate) fn of(runtime: &Runtime) -> Self {
+        Self(runtime.core().hsa_queue_destroy_fn.unwrap() as *const () as usize)
+    }
+
+    /// Destroys the queue at an address.
+    pub(crate) fn call(self, queue: usize) -> hsa_status_t {
+        type Entry = unsafe extern "C-unwind" fn(*mut hsa_queue_t) -> hsa_status_t;
+        // SAFETY: the entry that was stored there.
+        let destroy = unsafe { std::mem::transmute::<usize, Entry>(self.0) };
+        // SAFETY: a queue of the test.
+        unsafe { destroy(std::ptr::with_exposed_provenance_mut(queue)) }
+    }
+}
+
 pub(crate) fn doorbell(queue: *mut hsa_queue_t) -> u64 {
     // SAFETY: the queue lives.
     unsafe { (*queue).doorbell_signal }.handle

@@ -33,6 +33,9 @@ unsafe extern "C-unwind" fn system_get_info(
     attribute: hsa_system_info_t,
     value: *mut c_void,
 ) -> hsa_status_t {
+    if state().is_down.load(Ordering::Acquire) {
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    }
     let answer = if attribute == HSA_SYSTEM_INFO_TIMESTAMP { runtime::now() } else { 1_000_000_000 };
     // SAFETY: both attributes are 64-bit.
     unsafe { put(answer, value.cast()) }
@@ -260,6 +263,9 @@ unsafe extern "C-unwind" fn pool_allocate(
 }
 
 unsafe extern "C-unwind" fn pool_free(_address: *mut c_void) -> hsa_status_t {
+    if state().is_down.load(Ordering::Acquire) {
+        state().misuses.fetch_add(1, Ordering::Relaxed);
+    }
     OK
 }
 
@@ -303,9 +309,7 @@ unsafe extern "C-unwind" fn soft_queue_create(
 }
 
 unsafe extern "C-unwind" fn shut_down() -> hsa_status_t {
-    let left = state().live_signals.load(Ordering::Relaxed);
-    state().left_at_end.lock().unwrap().push(left);
-    OK
+    runtime::shut_down()
 }
 
 pub(crate) fn fill(core: &mut CoreApiTable, amd: &mut AmdExtTable) {

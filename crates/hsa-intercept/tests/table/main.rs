@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod application;
 #[cfg(test)]
+mod callbacks;
+#[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod entries;
 #[cfg(test)]
 mod environment;
@@ -16,6 +20,8 @@ mod fronts;
 mod install;
 #[cfg(test)]
 mod others;
+#[cfg(test)]
+mod producers;
 #[cfg(test)]
 mod runtime;
 #[cfg(test)]

@@ -36,6 +36,14 @@ pub(crate) struct State {
     /// Queues of more packets than this are refused; 0 for no limit.
     pub(crate) largest_queue: AtomicU32,
     pub(crate) refuse_queues: AtomicBool,
+    /// New signals get no event.
+    pub(crate) no_events: AtomicBool,
+    /// The next `hsa_shut_down` is the last.
+    pub(crate) last: AtomicBool,
+    /// It went down: signals, queues and memory are gone.
+    pub(crate) is_down: AtomicBool,
+    /// What a tool does when it is unloaded.
+    pub(crate) on_unload: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     pub(crate) live_signals: AtomicI64,
     /// Signals that there were at each `hsa_shut_down`.
     pub(crate) left_at_end: Mutex<Vec<i64>>,
@@ -129,17 +137,33 @@ pub(crate) fn run() {
     queues.iter().for_each(|queue| queue.run(usize::MAX));
 }
 
-/// A signal. Its handle is its address.
+/// A signal. Its handle is its address, and it begins as `amd_signal_t` does.
+#[repr(C, align(64))]
 pub(crate) struct Word {
+    kind: AtomicI64,
     value: AtomicI64,
+    /// Not 0 while a blocked wait can sleep.
+    mailbox: AtomicU64,
+    event: AtomicU64,
     pub(crate) start: AtomicU64,
     pub(crate) end: AtomicU64,
+    rest: [AtomicU64; 2],
     alive: AtomicBool,
 }
 
 pub(crate) fn new_signal(value: i64) -> hsa_signal_t {
-    let (start, end) = (AtomicU64::new(0), AtomicU64::new(0));
-    let word = Word { value: AtomicI64::new(value), start, end, alive: AtomicBool::new(true) };
+    let zero = || AtomicU64::new(0);
+    let event = u64::from(!state().no_events.load(Ordering::Relaxed));
+    let word = Word {
+        kind: AtomicI64::new(1),
+        value: AtomicI64::new(value),
+        mailbox: AtomicU64::new(event),
+        event: AtomicU64::new(event),
+        start: zero(),
+        end: zero(),
+        rest: [zero(), zero()],
+        alive: AtomicBool::new(true),
+    };
     state().live_signals.fetch_add(1, Ordering::Relaxed);
     hsa_signal_t { handle: std::ptr::from_ref(Box::leak(Box::new(word))).expose_provenance() as u64 }
 }
@@ -148,7 +172,7 @@ pub(crate) fn word(handle: u64) -> &'static Word {
     let pointer = std::ptr::with_exposed_provenance::<Word>(handle as usize);
     // SAFETY: every handle is the exposed address of a word that `new_signal` leaked.
     let word = unsafe { pointer.as_ref() }.expect("a signal");
-    if !word.alive.load(Ordering::Relaxed) {
+    if !word.alive.load(Ordering::Relaxed) || state().is_down.load(Ordering::Acquire) {
         state().misuses.fetch_add(1, Ordering::Relaxed);
     }
     word
@@ -177,6 +201,20 @@ fn changed() {
     let changed = &state().changed;
     drop(changed.0.lock().unwrap());
     changed.1.notify_all();
+}
+
+/// `hsa_shut_down`. The last unloads the tools, then everything goes.
+pub(crate) fn shut_down() -> hsa_status_t {
+    let left = state().live_signals.load(Ordering::Relaxed);
+    state().left_at_end.lock().unwrap().push(left);
+    if state().last.load(Ordering::Relaxed) {
+        let unload = state().on_unload.lock().unwrap().take();
+        if let Some(unload) = unload {
+            unload();
+        }
+        state().is_down.store(true, Ordering::Release);
+    }
+    hsa_sys::HSA_STATUS_SUCCESS
 }
 
 /// Waits until the value is below `limit`.
@@ -262,7 +300,7 @@ pub(crate) fn object(queue: *const hsa_queue_t) -> &'static Queue {
     let behind = unsafe { &*queue.cast::<Block>() }.behind;
     // SAFETY: likewise.
     let queue = unsafe { &*behind };
-    if !queue.alive.load(Ordering::Relaxed) {
+    if !queue.alive.load(Ordering::Relaxed) || state().is_down.load(Ordering::Acquire) {
         state().misuses.fetch_add(1, Ordering::Relaxed);
     }
     queue
@@ -313,6 +351,9 @@ impl Queue {
     /// Runs packets until one waits or none is left.
     pub(crate) fn run(&self, limit: usize) {
         for _ in 0..limit {
+            if !self.alive.load(Ordering::Relaxed) {
+                return;
+            }
             let done = if self.intercepted { self.run_written() } else { self.run_slot() };
             if !done {
                 return;
@@ -321,9 +362,6 @@ impl Queue {
     }
 
     fn run_slot(&self) -> bool {
-        if !self.alive.load(Ordering::Relaxed) {
-            return false;
-        }
         let read = self.index(crate::entries::READ_INDEX);
         let index = read.load(Ordering::Acquire);
         if (index.cast_signed()) > value(self.header().doorbell_signal.handle) {

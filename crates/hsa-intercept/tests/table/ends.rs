@@ -1,0 +1,176 @@
+//! The end of the runtime while there are queues: from then on nothing of ours touches it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hsa_sys::{HSA_STATUS_ERROR_NOT_INITIALIZED, HSA_STATUS_SUCCESS, hsa_queue_t};
+use wavescope_core::{Interception, LossReason};
+use wavescope_hsa_intercept::{Interceptor, Technique};
+
+use crate::application::*;
+use crate::runtime::{self, Runtime, state};
+use crate::service::*;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Longer than any of our threads rests.
+const A_WHILE: Duration = Duration::from_millis(150);
+
+fn end_for_good(runtime: &Runtime) {
+    state().last.store(true, Ordering::Relaxed);
+    runtime.end();
+    assert!(state().is_down.load(Ordering::Relaxed));
+}
+
+/// Has the tool that is unloaded do this.
+fn on_unload(interceptor: &Arc<Interceptor>, work: impl FnOnce(&Interceptor) + Send + 'static) {
+    let interceptor = Arc::clone(interceptor);
+    *state().on_unload.lock().unwrap() = Some(Box::new(move || work(&interceptor)));
+}
+
+// The application ends the runtime and has not destroyed its queue; the tool may or may not end interception when it is
+// unloaded.
+#[test]
+fn nothing_touches_a_runtime_that_went_down_with_a_queue() {
+    for technique in TECHNIQUES {
+        for tool_ends in [true, false] {
+            let runtime = Runtime::start();
+            let interceptor = runtime.install(technique);
+            let service = FakeService::new(|_| Plan::Count);
+            interceptor.subscribe(service.subscription(&[], true)).unwrap();
+            let queue = runtime.queue(64);
+            runtime.submit(queue, &(0..10).map(|n| kernel(n, 0)).collect::<Vec<_>>());
+            runtime.run_until(|| service.retired() == 10);
+            if tool_ends {
+                on_unload(&interceptor, |interceptor| interceptor.shut_down().unwrap());
+            }
+            end_for_good(&runtime);
+            std::thread::sleep(A_WHILE);
+            interceptor.shut_down().unwrap();
+            runtime.assert_clean();
+        }
+    }
+}
+
+// Through entries that somebody kept, a front of a runtime that is gone is not touched and not passed on.
+#[test]
+fn late_calls_find_a_front_that_does_nothing() {
+    let runtime = Runtime::start();
+    let interceptor = runtime.install(Technique::Doorbell);
+    let queue = runtime.queue(64);
+    let bell = doorbell(queue);
+    runtime.reserve(queue, 3);
+    end_for_good(&runtime);
+    assert_eq!(runtime.reserve(queue, 1), 0);
+    assert_eq!(runtime.read_index(queue), 0);
+    runtime.store(bell, 0);
+    let core = runtime.core();
+    // SAFETY: the application's queue, wrong as it is.
+    let inactivated = unsafe { core.hsa_queue_inactivate_fn.unwrap()(queue) };
+    assert_eq!(inactivated, HSA_STATUS_ERROR_NOT_INITIALIZED);
+    assert_eq!(runtime.destroy(queue), HSA_STATUS_ERROR_NOT_INITIALIZED);
+    interceptor.shut_down().unwrap();
+    runtime.assert_clean();
+}
+
+// What is in flight when the runtime goes down is waited for by a tool that asks; what nobody waits for is lost.
+#[test]
+fn work_in_flight_at_the_end_is_drained_or_lost() {
+    for technique in TECHNIQUES {
+        for waits in [true, false] {
+            let runtime = Runtime::start();
+            let interceptor = runtime.install(technique);
+            let service = FakeService::new(|_| Plan::Count);
+            let id = interceptor.subscribe(service.subscription(&[], true)).unwrap();
+            let queue = runtime.queue(64);
+            // More than the ring behind a front takes.
+            runtime.submit(queue, &(0..64).map(|n| kernel(n, 0)).collect::<Vec<_>>());
+            if waits {
+                on_unload(&interceptor, move |interceptor| {
+                    std::thread::scope(|scope| {
+                        let drained = scope.spawn(|| {
+                            let started = Instant::now();
+                            while started.elapsed() < A_WHILE {
+                                runtime::run();
+                                std::thread::yield_now();
+                            }
+                        });
+                        interceptor.quiesce(id).unwrap();
+                        interceptor.drain(id, LIMIT).unwrap();
+                        drained.join().unwrap();
+                    });
+                    interceptor.shut_down().unwrap();
+                });
+            }
+            end_for_good(&runtime);
+            let started = Instant::now();
+            while service.retired() < 64 {
+                assert!(started.elapsed() < LIMIT, "{technique:?}: {} were told", service.retired());
+                std::thread::yield_now();
+            }
+            let lost = if waits { vec![] } else { vec![LossReason::QueueDestroyed; 64] };
+            assert_eq!(service.lost(), lost, "{technique:?}");
+            interceptor.shut_down().unwrap();
+            runtime.assert_clean();
+        }
+    }
+}
+
+// One of several `hsa_shut_down`, with queues and work: everything goes on.
+#[test]
+fn an_end_that_is_not_the_last_changes_nothing() {
+    for technique in TECHNIQUES {
+        let runtime = Runtime::start();
+        let interceptor = runtime.install(technique);
+        let service = FakeService::new(|_| Plan::Count);
+        interceptor.subscribe(service.subscription(&[], true)).unwrap();
+        let queue = runtime.queue(64);
+        for round in 1..=5 {
+            // More than the ring behind a front takes.
+            runtime.submit(queue, &(0..64).map(|n| kernel(n, 0)).collect::<Vec<_>>());
+            runtime.end();
+            runtime.run_until(|| service.retired() == 64 * round);
+        }
+        assert_eq!(service.lost(), []);
+        assert_eq!(runtime.destroy(queue), HSA_STATUS_SUCCESS);
+        interceptor.shut_down().unwrap();
+        runtime.assert_clean();
+    }
+}
+
+// While other threads ring and ring, somebody calls `hsa_shut_down`, and one of them is the last.
+#[test]
+fn the_end_comes_while_others_submit() {
+    for technique in TECHNIQUES {
+        let runtime = Runtime::start();
+        let interceptor = runtime.install(technique);
+        let service = FakeService::new(|_| Plan::Count);
+        interceptor.subscribe(service.subscription(&[], true)).unwrap();
+        let queue = runtime.queue(64).expose_provenance();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (shared, over) = (Shared(&runtime), &over);
+            scope.spawn(move || {
+                let queue: *mut hsa_queue_t = std::ptr::with_exposed_provenance_mut(queue);
+                let mut submitted = 0;
+                while !over.load(Ordering::Acquire) {
+                    shared.get().submit(queue, &[kernel(submitted, 0)]);
+                    submitted += 1;
+                    while service.retired() < submitted as usize && !over.load(Ordering::Acquire) {
+                        runtime::run();
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            for _ in 0..200 {
+                runtime.end();
+            }
+            over.store(true, Ordering::Release);
+        });
+        end_for_good(&runtime);
+        std::thread::sleep(A_WHILE);
+        interceptor.shut_down().unwrap();
+        runtime.assert_clean();
+    }
+}
