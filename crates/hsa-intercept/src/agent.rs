@@ -26,6 +26,8 @@ pub(crate) struct AgentState {
     pub(crate) times: Times,
     /// Queues that nobody sees may run kernels on it.
     pub(crate) blind: AtomicBool,
+    /// Each dispatch retires with a barrier packet of its own instead of its last packet.
+    pub(crate) retire_by_barrier: AtomicBool,
 }
 
 /// How long a queue may keep others waiting with kernels that come after theirs, unless something else is set. Each
@@ -67,6 +69,7 @@ impl AgentState {
             serialization: Mutex::new(Serialization { turn: TURN, ..Default::default() }),
             times: Times::default(),
             blind: AtomicBool::new(false),
+            retire_by_barrier: AtomicBool::new(false),
         }
     }
 

@@ -51,6 +51,10 @@ pub struct Options {
     pub late: bool,
     /// How long a kernel of a serialized agent may keep those of other queues waiting; then they run beside it.
     pub watchdog: Duration,
+    /// How long such a kernel's queue may go on with further ones ([`Engine::set_turn`]); `None` leaves what is usual.
+    pub turn: Option<Duration>,
+    /// See [`Engine::set_retire_by_barrier`].
+    pub retire_by_barrier: bool,
     /// How long destroying a queue waits for instrumented dispatches that are still in flight on it.
     pub destroy_timeout: Duration,
     /// How long [`Interceptor::shut_down`] waits, for everything together.
@@ -66,6 +70,8 @@ impl Default for Options {
             technique: None,
             late: false,
             watchdog: Duration::from_secs(10),
+            turn: None,
+            retire_by_barrier: false,
             destroy_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(60),
             callback_timeout: Duration::from_secs(10),
@@ -148,6 +154,8 @@ impl Interceptor {
         let engine = Arc::new(Engine::new(Arc::<HsaDevice>::clone(&device), agents));
         let queues = ApplicationQueues::new(&hsa, &device, &engine, technique);
         engine.set_watchdog(options.watchdog);
+        engine.set_retire_by_barrier(options.retire_by_barrier);
+        options.turn.into_iter().for_each(|turn| engine.set_turn(turn));
         engine.set_callback_timeout(options.callback_timeout);
         Self {
             queues,

@@ -147,6 +147,12 @@ impl Engine {
         self.reaper.set_patience(patience);
     }
 
+    /// Says whether each dispatch retires with a barrier packet of its own instead of the last packet of its programs: for
+    /// a GPU on which vendor packets that share a completion signal do not all decrement it. One packet more for each.
+    pub fn set_retire_by_barrier(&self, by_barrier: bool) {
+        self.agents.iter().for_each(|agent| agent.retire_by_barrier.store(by_barrier, Ordering::Relaxed));
+    }
+
     /// Sets how long a queue of a serialized agent may go on with further kernels while other queues wait for it; 0 makes
     /// queues that are fed alike take turns batch by batch. Each hand-over takes time in which the agent is idle.
     pub fn set_turn(&self, turn: Duration) {

@@ -351,9 +351,15 @@ impl<'a> Rewriter<'a> {
         let counter = self.signals.counter;
         let last = self.scratch.out.last();
         let silent = last.is_some_and(|last| is_kernel(last) && last.completion_signal() == 0);
-        retire_with(&mut self.scratch.out, silent, counter);
-        self.scratch.ordered |= !silent;
+        let itself = silent && !self.retires_by_barrier();
+        retire_with(&mut self.scratch.out, itself, counter);
+        self.scratch.ordered |= !itself;
         self.list(Entry::EndOfKernels(run));
+    }
+
+    /// Whether a barrier packet of its own decrements the retire counter for each dispatch.
+    fn retires_by_barrier(&self) -> bool {
+        self.queue.agent.retire_by_barrier.load(Ordering::Relaxed)
     }
 
     /// Lists what the packet just emitted retires.

@@ -79,10 +79,11 @@ impl Rewriter<'_> {
             scratch.out.push(barrier(0, packet.completion_signal()));
         }
         let has_after = scratch.after.iter().any(|packets| !packets.is_empty());
+        let itself = has_after && !self.queue.agent.retire_by_barrier.load(Ordering::Relaxed);
         let [outer, inner] = &mut scratch.after;
         scratch.out.append(inner);
         scratch.out.append(outer);
-        retire_with(&mut scratch.out, has_after, self.signals.counter);
+        retire_with(&mut scratch.out, itself, self.signals.counter);
         scratch.ordered = true;
         // The run's declined kernels in front of it retire with it.
         self.tail = None;

@@ -98,6 +98,37 @@ fn counted_kernel_stands_between_start_and_forward_read_stop() {
     );
 }
 
+// The switch for hardware on which packets that share a completion signal turn out wrong.
+#[test]
+fn by_request_each_dispatch_retires_with_a_barrier_of_its_own() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    engine.set_retire_by_barrier(true);
+    let queue = FakeQueue::new(&engine, &device, AGENT);
+    let service = FakeService::new(|dispatch| if dispatch.kernel_object == 7 { Plan::Count } else { Plan::Decline });
+    let id = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
+    let ring = queue.submit(&[kernel(7, 0), kernel(8, 0)]);
+    let (carrier, counter, bell) =
+        (ring[1].completion_signal(), ring[4].completion_signal(), ring[7].completion_signal());
+    assert_eq!(
+        ring,
+        [
+            vendor(START, false),
+            completing(with_barrier(kernel(7, 0)), carrier),
+            vendor(READ, true),
+            vendor(STOP, true),
+            our_barrier(0, counter),
+            with_barrier(kernel(8, 0)),
+            our_barrier(0, counter),
+            our_barrier(0, bell),
+        ]
+    );
+    assert!(![carrier, bell, 0].contains(&counter));
+    run_all(&[&queue]);
+    engine.drain(id, Duration::from_secs(10)).unwrap();
+    assert_eq!(service.retired(), 1);
+}
+
 #[test]
 fn no_signal_is_made_up_for_an_application_that_gave_none() {
     let device = FakeDevice::new();
