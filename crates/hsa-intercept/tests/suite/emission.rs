@@ -105,7 +105,8 @@ fn by_request_each_dispatch_retires_with_a_barrier_of_its_own() {
     let engine = Engine::new(device.clone(), [AGENT]);
     engine.set_retire_by_barrier(true);
     let queue = FakeQueue::new(&engine, &device, AGENT);
-    let service = FakeService::new(|dispatch| if dispatch.kernel_object == 7 { Plan::Count } else { Plan::Decline });
+    let service =
+        FakeService::new(|dispatch| if dispatch.kernel_object == 7 { Plan::Count } else { Plan::Decline });
     let id = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
     let ring = queue.submit(&[kernel(7, 0), kernel(8, 0)]);
     let (carrier, counter, bell) =
