@@ -143,6 +143,12 @@ pub enum Error {
         /// How long was waited.
         waited: Duration,
     },
+    /// A stop of the service failed, and it holds everything still: stop it again.
+    #[error("{context} was not stopped to the end: stop it again")]
+    NotStopped {
+        /// The context.
+        context: ContextId,
+    },
     /// Contexts still hold leases: drop them, then shut down again.
     #[error("{agent} is still leased by {}", names(contexts))]
     StillLeased {
@@ -172,7 +178,7 @@ pub enum Error {
     /// Another context holds what this one claims.
     #[error(transparent)]
     Conflict(#[from] Conflict),
-    /// Interception refused.
+    /// Interception refused, its dispatches did not retire in time, or a decision callback did not return.
     #[error(transparent)]
     Interception(#[from] InterceptionError),
     /// An actor is gone or silent.

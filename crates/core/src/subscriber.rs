@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{AgentId, AqlPacket, ContextId, Dispatch, DispatchEvent, SubscriptionId, Token};
+use crate::{AgentId, AqlPacket, ContextId, Dispatch, DispatchEvent, QueueId, SubscriptionId, Token};
 
 /// Which service a subscriber is. The order is the order in which programs are nested around a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,6 +115,19 @@ pub enum InterceptionError {
         /// How long was waited.
         timeout: Duration,
     },
+    /// A hook is still inside a callback of the subscriber, which has not returned in the time allowed. It is asked no more
+    /// after that; what the callback answers is instrumented when it returns.
+    #[error("a callback of {subscription} for {queue} on {agent} did not return within {waited:?}")]
+    CallbackBusy {
+        /// Whose callback.
+        subscription: SubscriptionId,
+        /// The queue's agent.
+        agent: AgentId,
+        /// Whose packets it was called for.
+        queue: QueueId,
+        /// How long was waited.
+        waited: Duration,
+    },
     /// The interceptor has been shut down.
     #[error("interception is shut down")]
     ShutDown,
@@ -132,7 +145,8 @@ pub trait Interception: Send + Sync {
     /// in flight stay and are published when they retire.
     ///
     /// # Errors
-    /// [`InterceptionError::UnknownSubscription`].
+    /// [`InterceptionError::UnknownSubscription`]; [`InterceptionError::CallbackBusy`] if a hook does not leave it in time:
+    /// nobody else asks any more, and the call may be repeated.
     fn quiesce(&self, id: SubscriptionId) -> Result<(), InterceptionError>;
 
     /// Waits until every dispatch that `id` instrumented has retired.
@@ -145,7 +159,7 @@ pub trait Interception: Send + Sync {
     /// [`quiesce`](Self::quiesce) and [`drain`](Self::drain).
     ///
     /// # Errors
-    /// [`InterceptionError::UnknownSubscription`].
+    /// [`InterceptionError::UnknownSubscription`]; [`InterceptionError::CallbackBusy`], and it is forgotten all the same.
     fn unsubscribe(&self, id: SubscriptionId) -> Result<(), InterceptionError>;
 
     /// Lets the agent go on after a dispatch answered with [`Grant::UntilReturned`]. Unknown tokens are ignored.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   (new) ──▶ Stopped ──start: claim, subscribe──▶ Active ──stop: quiesce, drain, unsubscribe, flush──▶ Stopped
+//!                                                    │                                                 ▲
+//!                                                    └──stop: a callback does not return──▶ Silent ────┘ stop again
 //! ```
 //!
 //! `start` on an active service and `stop` on a stopped one change nothing. In between, the dispatch callback chooses
@@ -110,6 +112,8 @@ enum Phase {
     Starting,
     Active(SubscriptionId),
     Stopping,
+    /// Nobody is asked any more, but a callback has not returned: what it answers is serialized and counted still.
+    Silent(SubscriptionId),
 }
 
 /// What subscriber, actor and service share.
@@ -208,8 +212,8 @@ impl DispatchCounting {
     /// Begins to count. Active or starting already is fine.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if another context measures one of the agents; [`Error::Busy`] while a stop is under way or
-    /// dispatches of the last time are still in flight; [`Error::Actor`] if the actor is gone; [`Error::Interception`], also
+    /// [`Error::Conflict`] if another context measures one of the agents; [`Error::Busy`] while a stop is under way, or
+    /// dispatches of the last time are still in flight or a callback is asked about one; [`Error::Actor`] if the actor is gone; [`Error::Interception`], also
     /// in a forked child. Nothing is kept then.
     pub fn start(&self) -> Result<(), Error> {
         if self.is_parents() {
@@ -227,6 +231,10 @@ impl DispatchCounting {
                 Phase::Stopped | Phase::Stopping => {
                     return Err(Error::Busy { context: self.context, in_flight });
                 }
+                // What the callback is asked about will be.
+                Phase::Silent(_) => {
+                    return Err(Error::Busy { context: self.context, in_flight: in_flight + 1 });
+                }
             }
         }
         let started = self.claim_and_subscribe();
@@ -242,7 +250,9 @@ impl DispatchCounting {
     ///
     /// # Errors
     /// [`Error::Interception`] if dispatches did not retire within `timeout`, [`Error::Actor`] if they were not
-    /// delivered within it; they are delivered later. The service is stopped all the same.
+    /// delivered within it; they are delivered later. The service is stopped all the same. But if a dispatch callback did
+    /// not return ([`InterceptionError::CallbackBusy`], after the time that interception allows it), nobody is asked any more
+    /// and the agents stay claimed: call it again.
     pub fn stop(&self, timeout: Duration) -> Result<(), Error> {
         if self.is_parents() {
             return Ok(());
@@ -250,12 +260,17 @@ impl DispatchCounting {
         let deadline = Deadline::after(timeout);
         let id = {
             let mut phase = self.phase.lock();
-            let Phase::Active(id) = *phase else { return Ok(()) };
+            let (Phase::Active(id) | Phase::Silent(id)) = *phase else { return Ok(()) };
             *phase = Phase::Stopping;
             id
         };
         let interception = &self.shared.interception;
-        let stopped = interception.quiesce(id).and_then(|()| {
+        let silent = interception.quiesce(id);
+        if let Err(error @ InterceptionError::CallbackBusy { .. }) = silent {
+            *self.phase.lock() = Phase::Silent(id);
+            return Err(error.into());
+        }
+        let stopped = silent.and_then(|()| {
             // The hold is given back only after the drain: until then kernels must not overlap.
             let drained = interception.drain(id, deadline.left());
             interception.unsubscribe(id).and(drained)
@@ -332,6 +347,15 @@ impl DispatchCounting {
         Ok(id)
     }
 
+    /// After a stop that failed, for good: interception forgets the service though it may be inside a callback.
+    fn abandon(&self) {
+        let Phase::Silent(id) = *self.phase.lock() else { return };
+        if let Err(error) = self.shared.interception.unsubscribe(id) {
+            tracing::debug!(%error, context = %self.context, "unsubscribed without being quiet");
+        }
+        self.release_claims();
+    }
+
     fn release_claims(&self) {
         for &agent in &self.agents {
             self.claims.release(self.context, agent, Claim::DispatchCounting);
@@ -344,6 +368,7 @@ impl Drop for DispatchCounting {
         let deadline = Deadline::after(DROP_TIMEOUT);
         if let Err(error) = self.stop(deadline.left()) {
             tracing::warn!(%error, context = %self.context, "a service was dropped while active");
+            self.abandon();
         }
         // Else the thread cannot begin, or is in a function of the client that does not return.
         let ends = self.is_actor() || self.has_begun() && self.flush(deadline.left()).is_ok();

@@ -85,8 +85,10 @@ impl Error {
         match self {
             Self::Interception(error) => error,
             Self::NotDrained { in_flight, waited, .. } => timed_out(in_flight, waited),
-            // What the hook has in hand will be in flight.
-            Self::CallbackBusy { waited, .. } | Self::QueueBusy { waited, .. } => timed_out(1, waited),
+            Self::CallbackBusy { agent, queue, waited } => {
+                InterceptionError::CallbackBusy { subscription, agent, queue, waited }
+            }
+            Self::QueueBusy { waited, .. } => timed_out(1, waited),
             _ => InterceptionError::ShutDown,
         }
     }

@@ -71,6 +71,8 @@ enum Phase {
     /// A thread is starting or stopping it.
     Changing,
     Active(SubscriptionId),
+    /// A stop failed: it asks no more, and keeps what it has.
+    Leaving(SubscriptionId),
 }
 
 impl DispatchTrace {
@@ -108,10 +110,13 @@ impl DispatchTrace {
     /// # Errors
     /// [`Error::Conflict`] while another context traces one of the agents, or counts there and this one traces with
     /// perf counters; those of [`Lease::claim`](crate::Lease::claim) and
-    /// [`AgentOwner::acquire`](crate::AgentOwner::acquire). Nothing stays taken then.
+    /// [`AgentOwner::acquire`](crate::AgentOwner::acquire). Nothing stays taken then. [`Error::NotStopped`] after a stop that
+    /// failed.
     pub fn start(&self) -> Result<(), Error> {
-        if !self.enter(|phase| phase == Phase::Stopped) {
-            return Ok(());
+        match self.enter(|phase| phase == Phase::Stopped) {
+            Ok(_) => {}
+            Err(Phase::Leaving(_)) => return Err(Error::NotStopped { context: self.crew.context }),
+            Err(Phase::Stopped | Phase::Changing | Phase::Active(_)) => return Ok(()),
         }
         let taken = self.crew.take_agents(Some(&self.grants));
         match taken.and_then(|()| self.subscribe().inspect_err(|_| self.crew.give_agents_back())) {
@@ -132,17 +137,16 @@ impl DispatchTrace {
     /// Not from a chunk callback, whose thread it waits for.
     ///
     /// # Errors
-    /// [`Error::Interception`] or [`Error::DrainTimedOut`] if dispatches did not end within `timeout`. The service
-    /// asks no more but keeps everything; call it again. [`Error::Core`] if the client did not take all chunks within
+    /// [`Error::Interception`] or [`Error::DrainTimedOut`] if dispatches did not end within `timeout`, or a decision callback
+    /// did not return ([`InterceptionError::CallbackBusy`](wavescope_core::InterceptionError::CallbackBusy), after the time
+    /// that interception allows it). The service asks no more but keeps everything; call it again. [`Error::Core`] if the client did not take all chunks within
     /// it: they are delivered later.
     pub fn stop(&self, timeout: Duration) -> Result<(), Error> {
-        let Phase::Active(id) = *self.phase.lock() else { return Ok(()) };
-        if !self.enter(|phase| phase == Phase::Active(id)) {
-            return Ok(());
-        }
+        let is_started = |phase| matches!(phase, Phase::Active(_) | Phase::Leaving(_));
+        let Ok(Phase::Active(id) | Phase::Leaving(id)) = self.enter(is_started) else { return Ok(()) };
         let deadline = Deadline::after(timeout);
         let result = self.leave(id, deadline);
-        *self.phase.lock() = if result.is_ok() { Phase::Stopped } else { Phase::Active(id) };
+        *self.phase.lock() = if result.is_ok() { Phase::Stopped } else { Phase::Leaving(id) };
         result.and_then(|()| self.crew.flush(deadline))
     }
 
@@ -162,14 +166,10 @@ impl DispatchTrace {
         }
     }
 
-    /// Whether this thread is the one that changes the phase.
-    fn enter(&self, is_expected: impl Fn(Phase) -> bool) -> bool {
+    /// Makes this thread the one that changes the phase, and returns which it was. Another phase than expected is the error.
+    fn enter(&self, is_expected: impl Fn(Phase) -> bool) -> Result<Phase, Phase> {
         let mut phase = self.phase.lock();
-        let enters = is_expected(*phase);
-        if enters {
-            *phase = Phase::Changing;
-        }
-        enters
+        if is_expected(*phase) { Ok(std::mem::replace(&mut *phase, Phase::Changing)) } else { Err(*phase) }
     }
 
     fn subscribe(&self) -> Result<SubscriptionId, Error> {
@@ -208,7 +208,7 @@ impl DispatchTrace {
     /// as the GPU may write the slot.
     fn abandon(&self) {
         // Stopped: only the client did not take its chunks.
-        let Phase::Active(id) = *self.phase.lock() else { return };
+        let Phase::Leaving(id) = *self.phase.lock() else { return };
         self.crew.tally.hung();
         if let Err(error) = self.interception.unsubscribe(id) {
             tracing::debug!(context = %self.crew.context, %error, "already unsubscribed");

@@ -19,8 +19,8 @@ use wavescope_att_resources::{
 };
 use wavescope_core::sync::thread;
 use wavescope_core::{
-    Answer, ClaimTable, CodeObjectId, ContextId, Dispatch, Fence, Grant, LoadedCodeObject, LossReason,
-    Overflow, PacketType, Records, TraceChunk, record_stream,
+    Answer, ClaimTable, CodeObjectId, ContextId, Dispatch, Fence, Grant, InterceptionError, LoadedCodeObject,
+    LossReason, Overflow, PacketType, Records, TraceChunk, record_stream,
 };
 
 /// Longer than any test takes.
@@ -227,11 +227,48 @@ fn stop_that_times_out_keeps_everything_and_can_be_repeated() {
     let launched = world.stage.launch(AGENT, 1);
     let error = tracing.service.stop(Duration::from_millis(10)).unwrap_err();
     assert!(error.to_string().starts_with("1 dispatches of subscription 1 did not retire"), "{error}");
+    assert!(matches!(tracing.service.start(), Err(Error::NotStopped { context: ContextId(1) })));
     assert!(matches!(other.service.start(), Err(Error::Conflict(_))));
     world.run(&tracing, &launched, &[writes(0, 9, 1)]);
     tracing.service.stop(LONG).unwrap();
     assert_eq!(tracing.service.summary().delivered, 1);
     other.service.start().unwrap();
+}
+
+// It is named as what it is, not as a dispatch that did not retire.
+#[test]
+fn stop_that_finds_a_callback_busy_keeps_everything_and_can_be_repeated() {
+    let world = World::new();
+    let (tracing, other) = (world.context(1, config(1, 16 * MIB)), world.context(2, config(1, 16 * MIB)));
+    tracing.service.start().unwrap();
+    world.stage.set_inside_callback(true);
+    let error = tracing.service.stop(LONG).unwrap_err();
+    assert!(matches!(error, Error::Interception(InterceptionError::CallbackBusy { .. })), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "a callback of subscription 1 for queue 7 on agent 0 did not return within 10s"
+    );
+    assert_eq!(world.stage.calls(), [Call::Subscribe, Call::Quiesce], "the hold stays");
+    let refused = tracing.service.start().unwrap_err().to_string();
+    assert_eq!(refused, "context 1 was not stopped to the end: stop it again");
+    assert!(matches!(other.service.start(), Err(Error::Conflict(_))));
+    world.stage.set_inside_callback(false);
+    tracing.service.stop(LONG).unwrap();
+    assert_eq!(world.stage.calls().last(), Some(&Call::Unsubscribe));
+    other.service.start().unwrap();
+}
+
+// Whoever drops a service is not kept by its callback, and the agent is free for others.
+#[test]
+fn service_dropped_inside_a_callback_gives_its_agent_back() {
+    let world = World::new();
+    let (tracing, other) = (world.context(1, config(1, 16 * MIB)), world.context(2, config(1, 16 * MIB)));
+    tracing.service.start().unwrap();
+    world.stage.set_inside_callback(true);
+    drop(tracing);
+    assert_eq!(world.stage.calls(), [Call::Subscribe, Call::Quiesce, Call::Unsubscribe]);
+    other.service.start().unwrap();
+    world.stage.set_inside_callback(false);
 }
 
 #[test]

@@ -146,6 +146,7 @@ struct Traffic {
     in_flight: usize,
     dispatches: u64,
     refuse: bool,
+    inside_callback: bool,
 }
 
 /// Interception with one subscriber, whose dispatches run when the test says so.
@@ -179,6 +180,11 @@ impl Stage {
 
     pub(crate) fn refuse_subscriptions(&self, refuse: bool) {
         self.traffic.lock().refuse = refuse;
+    }
+
+    /// A hook enters a callback, or leaves it.
+    pub(crate) fn set_inside_callback(&self, inside: bool) {
+        self.traffic.lock().inside_callback = inside;
     }
 
     pub(crate) fn subscription(&self) -> Subscription {
@@ -264,9 +270,11 @@ impl Interception for Stage {
         Ok(SubscriptionId(1))
     }
 
-    fn quiesce(&self, _id: SubscriptionId) -> Result<(), InterceptionError> {
+    fn quiesce(&self, subscription: SubscriptionId) -> Result<(), InterceptionError> {
         self.note(Call::Quiesce);
-        Ok(())
+        let (agent, queue, waited) = (AgentId(0), QueueId(7), Duration::from_secs(10));
+        let busy = InterceptionError::CallbackBusy { subscription, agent, queue, waited };
+        if self.traffic.lock().inside_callback { Err(busy) } else { Ok(()) }
     }
 
     fn drain(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use wavescope_aql_profile::Builtin;
 use wavescope_core::{
-    Company, DispatchCounters, DispatchEvent, DispatchTimes, Grant, LossReason, Outcome, Overflow, Records,
-    record_stream,
+    ClaimTable, Company, ContextId, DispatchCounters, DispatchEvent, DispatchTimes, Grant, InterceptionError,
+    LossReason, Outcome, Overflow, Records, record_stream,
 };
-use wavescope_counting::{Delivery, DispatchCounting};
+use wavescope_counting::{Delivery, DispatchCounting, Error};
 
-use stage::{Stage, Watch, Watched, counting, end, launch, retire};
+use stage::{Stage, Watch, Watched, counting, counting_of, end, launch, retire};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -213,12 +213,60 @@ fn one_limit_covers_all_waits_of_a_stop() {
     counting.start().unwrap();
     let subscriber = stage.subscriber();
     retire(&*subscriber, &launch(&*subscriber, 1).unwrap());
-    *stage.drain.lock().unwrap() = TIMEOUT;
+    stage.drains_are_slow.store(true, Ordering::Relaxed);
     let begin = Instant::now();
     counting.stop(TIMEOUT).unwrap_err();
     let took = begin.elapsed();
     drop(release);
     assert!(took < TIMEOUT + TIMEOUT / 2, "{took:?}");
+}
+
+// A callback that does not return is no dispatch that did not retire, and the service says so. It holds what it has until a
+// later stop finds the callback gone.
+#[test]
+fn a_stop_that_finds_a_callback_busy_names_it_and_can_be_repeated() {
+    let stage = Arc::new(Stage::default());
+    let (first, records) = streaming(&stage, &Arc::default(), 1);
+    first.start().unwrap();
+    let launched = launch(&*stage.subscriber(), 1).unwrap();
+    stage.set_inside_callback(true);
+    let error = first.stop(LIMIT).unwrap_err();
+    assert!(matches!(error, Error::Interception(InterceptionError::CallbackBusy { .. })), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "a callback of subscription 1 for queue 7 on agent 0 did not return within 10s"
+    );
+    assert!(!first.is_active(), "nobody is asked any more");
+    assert!(
+        matches!(first.start(), Err(Error::Busy { in_flight: 2, .. })),
+        "the one in hand, and the one in flight"
+    );
+    assert_eq!(stage.unsubscribed(), 0, "kernels must not overlap yet");
+    retire(&*stage.subscriber(), &launched);
+    stage.set_inside_callback(false);
+    first.stop(LIMIT).unwrap();
+    assert_eq!((stage.unsubscribed(), records.try_recv().unwrap().dispatch.id.0), (1, 1));
+    first.start().unwrap();
+}
+
+// It never returns: whoever drops the service is not kept, and other contexts may count.
+#[test]
+fn a_service_dropped_inside_a_callback_gives_its_agents_back() {
+    let stage = Arc::new(Stage::default());
+    let claims = Arc::new(ClaimTable::new());
+    let service = |context| {
+        let (sink, _) = record_stream(16, Overflow::DropNewest);
+        counting_of(ContextId(context), &stage, &Builtin, 1, Delivery::Stream(sink), &claims)
+    };
+    let (first, second) = (service(1), service(2));
+    first.start().unwrap();
+    stage.set_inside_callback(true);
+    first.stop(LIMIT).unwrap_err();
+    assert!(matches!(second.start(), Err(Error::Conflict(_))), "the callback may still answer");
+    drop(first);
+    assert_eq!(stage.unsubscribed(), 1);
+    second.start().unwrap();
+    stage.set_inside_callback(false);
 }
 
 // More requests than the actor has places for: the wait for a place counts too.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use wavescope_aql_profile::{
@@ -30,8 +30,11 @@ pub(crate) struct Stage {
     during_drain: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     unsubscribed: AtomicUsize,
     returned: Mutex<Vec<(SubscriptionId, Token)>>,
-    /// How long the next drains take.
-    pub(crate) drain: Mutex<Duration>,
+    came_back: Condvar,
+    /// The next drains take all the time that they are given.
+    pub(crate) drains_are_slow: AtomicBool,
+    /// A hook is inside a callback.
+    inside_callback: AtomicBool,
 }
 
 impl Interception for Stage {
@@ -44,15 +47,20 @@ impl Interception for Stage {
         Ok(id)
     }
 
-    fn quiesce(&self, _id: SubscriptionId) -> Result<(), InterceptionError> {
-        Ok(())
+    fn quiesce(&self, subscription: SubscriptionId) -> Result<(), InterceptionError> {
+        let (agent, queue, waited) = (AGENT, QueueId(7), Duration::from_secs(10));
+        let busy = InterceptionError::CallbackBusy { subscription, agent, queue, waited };
+        if self.inside_callback.load(Ordering::Relaxed) { Err(busy) } else { Ok(()) }
     }
 
     fn drain(&self, _id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
         if let Some(during) = self.during_drain.lock().unwrap().take() {
             during();
         }
-        std::thread::sleep(timeout.min(*self.drain.lock().unwrap()));
+        if self.drains_are_slow.load(Ordering::Relaxed) {
+            let returned = self.returned.lock().unwrap();
+            drop(self.came_back.wait_timeout_while(returned, timeout, |_| true).unwrap());
+        }
         Ok(())
     }
 
@@ -63,6 +71,7 @@ impl Interception for Stage {
 
     fn return_grant(&self, id: SubscriptionId, token: Token) {
         self.returned.lock().unwrap().push((id, token));
+        self.came_back.notify_all();
     }
 }
 
@@ -75,6 +84,11 @@ impl Stage {
     /// Runs `during` inside the next `drain`.
     pub(crate) fn during_drain(&self, during: impl FnOnce() + Send + 'static) {
         *self.during_drain.lock().unwrap() = Some(Box::new(during));
+    }
+
+    /// A hook enters a callback, or leaves it.
+    pub(crate) fn set_inside_callback(&self, inside: bool) {
+        self.inside_callback.store(inside, Ordering::Relaxed);
     }
 
     /// How often somebody unsubscribed.
@@ -93,15 +107,11 @@ impl Stage {
 
     /// Waits until `count` grants came back.
     pub(crate) fn wait_returned(&self, count: usize) -> Vec<(u64, Token)> {
-        let deadline = std::time::Instant::now() + crate::LIMIT;
-        while self.returned().len() < count {
-            assert!(
-                std::time::Instant::now() < deadline,
-                "{:?} of {count} grants came back",
-                self.returned()
-            );
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let returned = self.returned.lock().unwrap();
+        let too_few = |returned: &mut Vec<_>| returned.len() < count;
+        let (returned, waited) = self.came_back.wait_timeout_while(returned, crate::LIMIT, too_few).unwrap();
+        assert!(!waited.timed_out(), "{returned:?} of {count} grants came back");
+        drop(returned);
         self.returned()
     }
 }
@@ -295,14 +305,26 @@ pub(crate) fn counting(
     pool: u32,
     delivery: Delivery,
 ) -> DispatchCounting {
+    counting_of(ContextId(1), stage, programs, pool, delivery, &Arc::default())
+}
+
+/// One of several contexts.
+pub(crate) fn counting_of(
+    context: ContextId,
+    stage: &Arc<Stage>,
+    programs: &dyn PacketPrograms,
+    pool: u32,
+    delivery: Delivery,
+    claims: &Arc<ClaimTable>,
+) -> DispatchCounting {
     let memory = Arc::new(Heap::default());
     let config = CounterConfig::new(mi300x(), &["SQ_WAVES"], programs, memory, PoolSize(pool)).unwrap();
     let interception: Arc<dyn Interception> = Arc::<Stage>::clone(stage);
     DispatchCounting::new(Setup {
-        context: ContextId(1),
+        context,
         agents: vec![AGENT],
         interception,
-        claims: Arc::new(ClaimTable::new()),
+        claims: Arc::clone(claims),
         choose: Arc::new(move |_| Choice { config: Some(Arc::clone(&config)), user_data: 0 }),
         delivery,
     })

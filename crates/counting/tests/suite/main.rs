@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod blind;
 #[cfg(test)]
+mod callbacks;
+#[cfg(test)]
 mod code_objects;
 #[cfg(test)]
 mod counters;

@@ -2,35 +2,33 @@
 
 use std::process::Command;
 
-use wavescope_counting::PoolSize;
-use wavescope_on_rocr::{Gpus, Place, Profile, rerun_with};
-use wavescope_workload::Launch;
+use wavescope_core::{GfxTarget, Topology};
+use wavescope_hsa_intercept::Technique;
+use wavescope_on_rocr::{Gpus, Place, Profile, rerun_with, runtime_table};
+use wavescope_software_gpu::face::{self, SoftwareRuntime};
 
-use crate::rig::*;
 use crate::watch::Watch;
+use crate::world::{LIMIT, World};
 
 const COUNT: &str = "wavescope-count";
 const REAP: &str = "wavescope-reap";
 const FRONT: &str = "wavescope-front";
 
-/// Interception, a service, a counted kernel; then all of it ends. The queue's front has a thread, too.
-fn check(watch: &Watch, technique: Technique, rig: impl FnOnce() -> Rig) {
-    let rig = rig();
+/// A service, a counted kernel; then all of it ends. The queue's front has a thread, too.
+fn check(watch: &Watch, technique: Technique, world: World) {
     assert!(watch.created().is_empty(), "interception alone has no thread");
-    let config = rig.config(0, &["SQ_WAVES"], PoolSize::default());
-    let (service, records) = rig.counting(1, &[0], always(config));
+    let (service, records) = world.counting();
     assert_eq!(watch.created(), [COUNT], "the service's");
     service.start().unwrap();
-    let queue = rig.queue(0);
-    let launch = Launch::new(rig.kernel(0, "empty"), [64, 1, 1], [64, 1, 1]);
-    queue.submit(&batch([launch])).unwrap().wait(LIMIT).unwrap();
+    let queue = world.run();
     let mut expected = vec![COUNT, REAP];
     expected.extend((technique == Technique::Doorbell).then_some(FRONT));
     assert_eq!(watch.created(), expected, "{technique:?}");
     watch.wait_until_living(&watch.created());
     service.stop(LIMIT).unwrap();
-    assert_eq!(total(&records.try_recv().unwrap(), "SQ_WAVES"), 1.0);
-    drop((service, queue, rig));
+    let counted = records.try_recv().unwrap();
+    assert_eq!(counted.records.iter().map(|record| record.value).sum::<f64>(), 1.0);
+    drop((service, queue, world));
     watch.wait_until_living(&[]);
 }
 
@@ -46,7 +44,8 @@ fn check_on_rocr(technique: &str) -> Place {
     if place == Place::OnRuntime {
         let technique = Technique::from_environment();
         let watch = Watch::begin(|name| !name.starts_with("wavescope-"));
-        check(&watch, technique, || Ground::on_rocr(&gpus).install(technique));
+        let topology = Topology::read(&gpus.folder().unwrap()).unwrap();
+        check(&watch, technique, World::new(runtime_table().unwrap().cast_mut(), topology, technique));
     }
     place
 }
@@ -64,6 +63,7 @@ fn every_thread_is_announced_and_there_are_no_others() {
         }
         let technique = technique.parse().unwrap();
         let watch = Watch::begin(is_of_the_software_gpu);
-        check(&watch, technique, || Rig::in_process("gfx942", technique));
+        let runtime = SoftwareRuntime::start(face::Options::preset(GfxTarget::GFX942, 1)).unwrap();
+        check(&watch, technique, World::new(runtime.table(), runtime.topology().clone(), technique));
     }
 }

@@ -4,9 +4,7 @@
 #[cfg(test)]
 mod announced;
 #[cfg(test)]
-#[path = "../suite/rig.rs"]
-#[expect(dead_code, unused_macros, unused_imports, reason = "shared with the suite")]
-mod rig;
-#[cfg(test)]
 #[path = "../../../core/tests/threads/watch.rs"]
 mod watch;
+#[cfg(test)]
+mod world;

@@ -223,7 +223,7 @@ fn a_callback_that_does_not_return_is_named_and_not_waited_for_without_end() {
         scope.spawn(|| queue.submit(&[kernel(1, 0)]));
         inside.wait();
         let error = engine.quiesce(id).unwrap_err();
-        assert!(matches!(error, InterceptionError::DrainTimedOut { .. }), "{error}");
+        assert!(matches!(error, InterceptionError::CallbackBusy { agent: AGENT, .. }), "{error}");
         let error = engine.shut_down(Duration::from_millis(100)).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("a callback for queue 1 on agent 0"), "{text}");
