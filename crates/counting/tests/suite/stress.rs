@@ -4,7 +4,8 @@
 //!
 //! Takes seconds; minutes with `cargo nextest run --profile stress`.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use wavescope_core::{AqlPacket, DispatchCounters, Records};
@@ -24,6 +25,8 @@ const BATCH: usize = 16;
 const RING: u32 = 2048;
 /// Nothing here waits for longer: a hang fails.
 const WATCHDOG: Duration = Duration::from_secs(30);
+/// How long the collector waits for another record before it looks whether there will be more.
+const GLANCE: Duration = Duration::from_millis(10);
 /// How much more memory may be resident at the end; a leak of 64 bytes a dispatch shows in the long form.
 const GROWTH: usize = 48 << 20;
 
@@ -50,13 +53,41 @@ struct Fate {
     recorded: [AtomicU64; BATCH],
 }
 
+/// How many batches producers have taken.
+#[derive(Default)]
+struct Taken {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Taken {
+    /// Takes the next one; `None` if there are no more.
+    fn take(&self) -> Option<usize> {
+        let mut count = self.count.lock().unwrap();
+        let next = (*count < batches()).then_some(*count);
+        *count += usize::from(next.is_some());
+        self.changed.notify_all();
+        next
+    }
+
+    /// Waits until `more` were taken; `false` if there are none left.
+    fn wait_for(&self, more: usize) -> bool {
+        let count = self.count.lock().unwrap();
+        let enough = (*count + more).min(batches());
+        let waits = |count: &mut usize| *count < enough;
+        let (count, waited) = self.changed.wait_timeout_while(count, WATCHDOG, waits).unwrap();
+        assert!(!waited.timed_out(), "{count} batches are taken");
+        *count < batches()
+    }
+}
+
 struct Stage<'a> {
     rig: Shared<'a>,
     /// A clock that all threads agree on.
     clock: AtomicU64,
     queues: Vec<Vec<Queue>>,
     kernels: Vec<AqlPacket>,
-    next: AtomicUsize,
+    taken: Taken,
     fates: Vec<Fate>,
 }
 
@@ -68,7 +99,7 @@ impl<'a> Stage<'a> {
             clock: AtomicU64::new(1),
             queues: (0..AGENTS).map(|agent| (0..QUEUES).map(|_| queue(agent)).collect()).collect(),
             kernels: (0..AGENTS).map(|agent| packet_on(rig, agent, 1, 0)).collect(),
-            next: AtomicUsize::new(0),
+            taken: Taken::default(),
             fates: (0..batches()).map(|_| Fate::default()).collect(),
         }
     }
@@ -82,11 +113,7 @@ impl<'a> Stage<'a> {
         let rig = self.rig.get();
         // Never re-created: a kernel that ran twice would make it fall too far, now or at the next batch.
         let done = rig.application.signal(0).unwrap();
-        loop {
-            let batch = self.next.fetch_add(1, Ordering::Relaxed);
-            if batch >= self.fates.len() {
-                break;
-            }
+        while let Some(batch) = self.taken.take() {
             let agent = batch % AGENTS;
             done.store(BATCH as i64).unwrap();
             if batch.is_multiple_of(10) {
@@ -115,27 +142,26 @@ impl<'a> Stage<'a> {
         assert_eq!(done.wait_below(1, WATCHDOG).unwrap(), 0, "each kernel of batch {batch} runs once");
     }
 
-    /// Switches on and off every few milliseconds.
-    fn toggle(&self, counting: &DispatchCounting, over: &AtomicBool) -> Vec<Window> {
+    /// Switches on and off every few batches, so every few milliseconds.
+    fn toggle(&self, counting: &DispatchCounting) -> Vec<Window> {
         let mut windows = Vec::new();
-        while !over.load(Ordering::Acquire) {
+        // Some are enqueued in between.
+        while self.taken.wait_for(PRODUCERS / 2) {
             let starting = self.tick();
             counting.start().unwrap();
             let started = self.tick();
-            std::thread::sleep(Duration::from_millis(3 + 5 * (windows.len() as u64 % 4)));
+            self.taken.wait_for(PRODUCERS * (1 + windows.len() % 4));
             let stopping = self.tick();
             counting.stop(WATCHDOG).unwrap();
             windows.push(Window([starting, started, stopping, self.tick()]));
-            // Some are enqueued in between.
-            std::thread::sleep(Duration::from_millis(1));
         }
         windows
     }
 
-    /// Takes what was delivered; returns how many records were not exact.
+    /// Takes what is delivered, until there is nothing for a while; returns how many records were not exact.
     fn collect(&self, records: &Records<DispatchCounters>) -> usize {
         let mut inexact = 0;
-        while let Some(counted) = records.try_recv() {
+        while let Some(counted) = records.recv_timeout(GLANCE) {
             let index = (counted.dispatch.grid[0] / 64 - 1) as usize;
             let batch = counted.dispatch.group_segment_bytes as usize;
             assert!(!is_declined(batch, index), "{:?} was declined", counted.dispatch);
@@ -196,17 +222,14 @@ fn stress(rig: &Rig) {
         Choice { config, user_data: dispatch.id.0 }
     });
     let stage = Stage::new(rig);
-    let over = AtomicBool::new(false);
     let mut inexact = 0;
     let before = resident();
     let windows = std::thread::scope(|scope| {
         let producers: Vec<_> = (0..PRODUCERS).map(|_| scope.spawn(|| stage.produce())).collect();
-        let toggler = scope.spawn(|| stage.toggle(&counting, &over));
+        let toggler = scope.spawn(|| stage.toggle(&counting));
         while producers.iter().any(|producer| !producer.is_finished()) {
             inexact += stage.collect(&records);
-            std::thread::sleep(Duration::from_millis(1));
         }
-        over.store(true, Ordering::Release);
         producers.into_iter().for_each(|producer| producer.join().unwrap());
         toggler.join().unwrap()
     });
