@@ -58,6 +58,20 @@ on_both_faces! {
         }
     }
 
+    /// The runtime goes down with a queue of the application, and the process lives on: nothing of ours touches what went.
+    fn an_application_may_shut_down_without_destroying_its_queue(bench) {
+        let ended = bench.run(bench.application("abandons", None)).left_with(0);
+        assert!(ended.printed.contains("still here"), "{}", ended.printed);
+        ended.counted(10).went_down_after(10);
+    }
+
+    /// With work on its way, and up again; in between one that is not the last.
+    fn the_runtime_may_come_up_again_after_it_went_down_with_a_queue(bench) {
+        let ended = bench.run(bench.application("abandons-again", None)).left_with(0);
+        assert!(ended.printed.contains("round 2"), "{}", ended.printed);
+        assert_eq!(ended.records.ends.len(), 3, "{:?}", ended.records);
+    }
+
     fn the_runtime_may_come_up_again(bench) {
         let ended = bench.run(bench.application("restarts", None)).left_with(0);
         let mut dispatches = ended.records.dispatches;

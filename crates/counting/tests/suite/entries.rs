@@ -196,3 +196,61 @@ on_both_faces! {
         assert_eq!(waves, [3, 5, 5]);
     }
 }
+
+/// An empty kernel of one workgroup of one wave.
+fn one_wave(rig: &Rig) -> AqlPacket {
+    let mut kernel = AqlPacket([0; 16]);
+    kernel.set_header(PacketHeader::new(PacketType::KERNEL_DISPATCH, false, Fence::System, Fence::System));
+    kernel.0[0] |= 1 << 16;
+    (kernel.0[1], kernel.0[2], kernel.0[3], kernel.0[4], kernel.0[5]) = (64 | 1 << 16, 1, 64, 1, 1);
+    let object = rig.kernel(0, "empty").object;
+    (kernel.0[8], kernel.0[9]) = (object as u32, (object >> 32) as u32);
+    kernel
+}
+
+fn create(core: &CoreApiTable, rig: &Rig) -> *mut hsa_queue_t {
+    let mut queue = std::ptr::null_mut();
+    let create = core.hsa_queue_create_fn.unwrap();
+    let (agent, kind) = (rig.gpu(0).agent(), HSA_QUEUE_TYPE_MULTI.0);
+    let none = std::ptr::null_mut();
+    // SAFETY: the agent is the runtime's.
+    let status = unsafe { create(agent, 64, kind, None, none, u32::MAX, u32::MAX, &raw mut queue) };
+    assert_eq!(status, HSA_STATUS_SUCCESS);
+    queue
+}
+
+on_both_faces! {
+    /// A dispatch callback destroys the queue that it is called for: the batch in hand is lost, the rest of the machine goes on.
+    fn a_callback_may_destroy_its_queue(rig on "gfx942") {
+        let config = rig.config(0, &["SQ_WAVES"], PoolSize(4));
+        let (core, _) = tables(rig);
+        let (target, destroyed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
+        let destroy = core.hsa_queue_destroy_fn.unwrap();
+        let (queue_of_callback, count) = (Arc::clone(&target), Arc::clone(&destroyed));
+        let (counting, records) = rig.counting(1, &[0], move |_| {
+            let queue = queue_of_callback.swap(0, Ordering::AcqRel);
+            if queue != 0 {
+                // SAFETY: the test's queue, which nobody uses after this.
+                let status = unsafe { destroy(std::ptr::with_exposed_provenance_mut(queue)) };
+                assert_eq!(status, HSA_STATUS_SUCCESS);
+                count.fetch_add(1, Ordering::AcqRel);
+            }
+            Choice { config: Some(Arc::clone(&config)), user_data: 0 }
+        });
+        counting.start().unwrap();
+        for round in 1..=3 {
+            let queue = create(core, rig);
+            target.store(queue.expose_provenance(), Ordering::Release);
+            submit(core, queue, &[one_wave(rig), one_wave(rig)]);
+            assert_eq!(destroyed.load(Ordering::Acquire), round);
+        }
+        let other = rig.queue(0);
+        other.submit(&batch([launch(rig, 3)])).unwrap().wait(LIMIT).unwrap();
+        counting.stop(LIMIT).unwrap();
+        let (lost, counted): (Vec<_>, Vec<_>) =
+            std::iter::from_fn(|| records.try_recv()).partition(|record| record.lost.is_some());
+        assert_eq!(lost.len(), 6);
+        assert!(lost.iter().all(|record| record.lost == Some(LossReason::QueueDestroyed)));
+        assert_eq!(counted.iter().map(|record| total(record, "SQ_WAVES")).collect::<Vec<_>>(), [3.0]);
+    }
+}

@@ -1,8 +1,7 @@
 //! Several threads feed one front: whose packets are whose, and who works for whom.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use hsa_sys::hsa_queue_t;
 use wavescope_core::{ContextId, Interception, Outcome, ThreadId};
@@ -166,44 +165,33 @@ fn a_subscribing_thread_is_not_taken_for_the_submitter() {
     runtime.assert_clean();
 }
 
-// Three threads submit without pause: none of them is kept by what the others submit.
+// For each packet that is read somebody submits another, without end as it seems: whoever rang reads its own and a chunk
+// more, and our own thread the rest.
 #[test]
 fn no_thread_is_kept_by_what_others_submit() {
-    const SIZE: u64 = 4096;
+    const KERNELS: usize = 3000;
     let runtime = Runtime::start();
     let interceptor = runtime.install(Technique::Doorbell);
-    let address = runtime.queue(SIZE as u32).expose_provenance();
-    let (over, longest) = (AtomicBool::new(false), AtomicU64::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..3 {
-            let (shared, over, longest) = (Shared(&runtime), &over, &longest);
-            scope.spawn(move || {
-                let runtime = shared.get();
-                while !over.load(Ordering::Relaxed) {
-                    let index = runtime.reserve(at(address), 1);
-                    while index - runtime.read_index(at(address)) >= SIZE {
-                        if over.load(Ordering::Relaxed) {
-                            return;
-                        }
-                        std::thread::yield_now();
-                    }
-                    write(at(address), index, &kernel(1, 0));
-                    let before = runtime.read_index(at(address));
-                    runtime.store(doorbell(at(address)), index.cast_signed());
-                    let read = runtime.read_index(at(address)).saturating_sub(index.max(before));
-                    longest.fetch_max(read, Ordering::Relaxed);
-                }
-            });
+    let address = runtime.queue(4096).expose_provenance();
+    let (asked, of_caller, caller) =
+        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), this_thread());
+    let (all, own) = (Arc::clone(&asked), Arc::clone(&of_caller));
+    let table = std::ptr::from_ref(&runtime).expose_provenance();
+    let service = FakeService::new(move |_| {
+        own.fetch_add(usize::from(this_thread() == caller), Ordering::Relaxed);
+        if all.fetch_add(1, Ordering::Relaxed) + 1 < KERNELS {
+            // SAFETY: the runtime outlives the test's dispatches.
+            let runtime = unsafe { &*std::ptr::with_exposed_provenance::<Runtime>(table) };
+            runtime.submit(at(address), &[kernel(1, 0)]);
         }
-        let end = Instant::now() + Duration::from_secs(1);
-        while Instant::now() < end {
-            runtime::run();
-        }
-        over.store(true, Ordering::Relaxed);
+        Plan::Decline
     });
-    // Others read too while the call lasts; alone it reads one chunk of 256 behind its own.
-    let longest = longest.load(Ordering::Relaxed);
-    assert!(longest <= 2 * SIZE, "{longest} packets were read during one doorbell");
+    interceptor.subscribe(service.subscription(&[], false)).unwrap();
+    runtime.submit(at(address), &[kernel(1, 0)]);
+    let read_by_caller = of_caller.load(Ordering::Relaxed);
+    assert!(read_by_caller <= 257, "{read_by_caller} packets were read during one doorbell");
+    runtime.run_until(|| ran(at(address)).len() == KERNELS);
+    assert_eq!((asked.load(Ordering::Relaxed), of_caller.load(Ordering::Relaxed)), (KERNELS, read_by_caller));
     assert_eq!(runtime.destroy(at(address)), hsa_sys::HSA_STATUS_SUCCESS);
     interceptor.shut_down().unwrap();
     runtime.assert_clean();

@@ -33,6 +33,31 @@ static int leaves(void) {
   return 0;
 }
 
+/* Shuts the runtime down without destroying its queue, and lives on. */
+static int abandons(void) {
+  work_t work = start_work(code);
+  dispatch_and_wait(&work, 1, 10);
+  MUST(hsa_shut_down());
+  usleep(300000);
+  printf("still here\n");
+  return 0;
+}
+
+/* The same with work on its way, again and again. */
+static int abandons_again(void) {
+  for (uint32_t round = 0; round < 3; round++) {
+    work_t work = start_work(code);
+    dispatch_and_wait(&work, 1 + 10 * round, 10);
+    MUST(hsa_init());
+    MUST(hsa_shut_down());
+    dispatch(&work, 1, 10, signal_with(10));
+    MUST(hsa_shut_down());
+    usleep(50000);
+    printf("round %u\n", round);
+  }
+  return 0;
+}
+
 /* Loads a library whose constructor ends the process, with work on its way. */
 static int loads(void) {
   work_t work = start_work(code);
@@ -210,6 +235,7 @@ int main(int count, char **arguments) {
     const char *name;
     int (*run)(void);
   } modes[] = {{"ends", ends},         {"forgets", forgets},       {"leaves", leaves},     {"loads", loads},
+               {"abandons", abandons}, {"abandons-again", abandons_again},
                {"loads-first", loads_first}, {"forks", forks},     {"forks-more", forks_more}, {"lasts", lasts},
                {"restarts", restarts}, {"handles", handles},       {"catches", catches},   {"closes", closes},
                {"registers", registers}, {"nothing", nothing}};
