@@ -55,7 +55,7 @@
 //! | batches | at most 256 packets waiting around the end of the ring: ROCr 7.2.4 writes past a buffer with more | any |
 //! | kernels that went through before a measurement starts | may overlap with its first kernels if another queue runs them | awaited at a mark, one second at most |
 //! | threads | the runtime's event thread takes part and does not sleep while packets wait | one of ours, for full rings and for devices that ring |
-//! | doorbells rung by a device | the runtime hears them | heard within 50 ms, within 1 ms while there are more |
+//! | doorbells rung by a device | not heard by ROCr 7.2.4, with any hook: the signal block that devices see is a copy | heard within 50 ms, within 1 ms while there are more |
 //! | runtime-internal queues (copies, fills) | untouched | untouched |
 //! | a forked child that rings its parent's queue | ends by SIGSEGV in ROCr 7.2.4, with any hook and without one: a child has none of the memory that is mapped for GPUs | nothing happens |
 //!

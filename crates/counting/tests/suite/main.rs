@@ -9,7 +9,11 @@ mod code_objects;
 #[cfg(test)]
 mod counters;
 #[cfg(test)]
+mod dependent;
+#[cfg(test)]
 mod entries;
+#[cfg(test)]
+mod internal;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
@@ -21,6 +25,10 @@ mod packets;
 #[cfg(test)]
 mod queues;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
+mod reports;
+#[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod signals;
@@ -31,5 +39,7 @@ mod strace;
 mod stress;
 #[cfg(test)]
 mod system_calls;
+#[cfg(test)]
+mod times;
 #[cfg(test)]
 mod tracing;

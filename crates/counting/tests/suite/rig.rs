@@ -32,7 +32,7 @@ pub(crate) struct Rig {
     pub(crate) claims: Arc<ClaimTable>,
     pub(crate) table: *mut HsaApiTable,
     topology: Topology,
-    _runtime: Option<SoftwareRuntime>,
+    runtime: Option<SoftwareRuntime>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -116,6 +116,11 @@ impl Rig {
         if rerun(&format!("{inside}::{test}"), Profile::Libs, &gpus).unwrap() == Place::OnRuntime {
             check(&Ground::on_rocr(&gpus).install(technique));
         }
+    }
+
+    /// Whether the runtime is the real one.
+    pub(crate) fn is_rocr(&self) -> bool {
+        self.runtime.is_none()
     }
 
     pub(crate) fn agent(&self, index: usize) -> &Agent {
@@ -222,7 +227,7 @@ impl Ground {
         let load = |gpu: &Gpu| application.load(gpu, kernels::vectors(gpu.target()).unwrap()).unwrap();
         let modules = application.gpus().iter().map(load).collect();
         let claims = Arc::new(ClaimTable::new());
-        Rig { modules, application, interceptor, claims, table, topology, _runtime: runtime, _turn: turn }
+        Rig { modules, application, interceptor, claims, table, topology, runtime, _turn: turn }
     }
 }
 
