@@ -136,13 +136,13 @@ impl Drop for PlainQueue<'_> {
 }
 
 /// A queue's own words, as devices see them.
-fn queue_word(queue: &Queue, offset: usize) -> &AtomicU64 {
+pub(crate) fn queue_word(queue: &Queue, offset: usize) -> &AtomicU64 {
     let word = queue.raw().cast::<u8>().wrapping_add(offset).cast::<u64>();
     // SAFETY: the handle is the head of an `amd_queue_v2_t`, whose index words are accessed atomically.
     unsafe { AtomicU64::from_ptr(word) }
 }
 
-/// A device reserves slots: it moves the index in memory.
+/// Reserves slots as a device does, and applications that know the layout: the index is moved in memory.
 pub(crate) fn device_reserve(queue: &Queue, count: u64) -> u64 {
     queue_word(queue, offset_of!(amd_queue_v2_t, write_dispatch_id)).fetch_add(count, Ordering::AcqRel)
 }

@@ -1,8 +1,7 @@
 //! What applications do to queues, with every dispatch counted: nothing hangs, nothing is lost, nothing runs twice.
 
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use hsa_sys::amd_queue_v2_t;
 use wavescope_core::{AqlPacket, DispatchCounters, Fence, PacketHeader, PacketType, Records};
@@ -95,7 +94,10 @@ on_both_faces! {
         });
         done.wait_below(1, LIMIT).unwrap();
         counting.stop(LIMIT).unwrap();
-        assert_eq!(all(&records).len(), (PRODUCERS * EACH) as usize);
+        let (mut waves, mut expected) = (all(&records), (0..PRODUCERS * EACH).map(|n| 1 + n % 50).collect::<Vec<_>>());
+        waves.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(waves, expected);
     }
 
     /// Queues are created and destroyed while others run; what was counted is right.
@@ -114,47 +116,9 @@ on_both_faces! {
             }
         });
         counting.stop(LIMIT).unwrap();
-        assert_eq!(all(&records).len(), 3 * 20 * 5);
-    }
-
-    /// Interception switched on and off under load: each dispatch runs once, none outside a window is recorded.
-    fn toggling_under_load_records_each_dispatch_at_most_once(rig on "gfx942") {
-        let config = rig.config(0, &["SQ_WAVES"], PoolSize(8));
-        let (counting, records) = rig.counting(1, &[0], always(config));
-        let started = Instant::now();
-        let executed = AtomicU32::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                let rig = Shared(rig);
-                let executed = &executed;
-                scope.spawn(move || {
-                    let queue = rig.get().queue(0);
-                    while started.elapsed().as_millis() < 1500 {
-                        let launches = (0..10).map(|_| launch(rig.get(), 7));
-                        queue.submit(&batch(launches)).unwrap().wait(LIMIT).unwrap();
-                        executed.fetch_add(10, Ordering::Relaxed);
-                    }
-                });
-            }
-            while started.elapsed().as_millis() < 1400 {
-                counting.start().unwrap();
-                std::thread::yield_now();
-                counting.stop(LIMIT).unwrap();
-            }
-        });
-        let summary = counting.summary();
-        let mut seen = std::collections::HashSet::new();
-        let mut delivered = 0;
-        while let Some(counted) = records.try_recv() {
-            let waves = total(&counted, "SQ_WAVES");
-            // An intercept queue cannot be asked where it is, so kernels from before a window may overlap with its first.
-            let exact = rig.interceptor.technique() == Some(Technique::Doorbell);
-            assert!(if exact { waves == 7.0 } else { waves >= 7.0 }, "{waves} waves");
-            assert!(seen.insert(counted.dispatch.id), "recorded twice");
-            delivered += 1;
-        }
-        assert_eq!((delivered, summary.lost, summary.skipped), (summary.counted, 0, 0));
-        assert!(delivered > 0 && delivered <= u64::from(executed.load(Ordering::Relaxed)));
+        let mut waves = all(&records);
+        waves.sort_unstable();
+        assert_eq!(waves, (1..=20).flat_map(|round| [round; 3 * 5]).collect::<Vec<_>>());
     }
 }
 
@@ -189,7 +153,7 @@ with_fronts! {
         signal.store(0).unwrap();
         submission.wait(LIMIT).unwrap();
         counting.stop(LIMIT).unwrap();
-        assert_eq!(all(&records).len(), 1023);
+        assert_eq!(all(&records), (1..1024).map(|n| 1 + n % 5).collect::<Vec<_>>());
     }
 
     /// An application that moves `write_dispatch_id` inside `amd_queue_t` itself, and reads its read index there.
@@ -197,15 +161,9 @@ with_fronts! {
         let (counting, records) = start(rig, 4);
         let queue = rig.application.queue(rig.gpu(0), 64).unwrap();
         let done = rig.application.signal(500).unwrap();
-        let word = |offset| {
-            let word = queue.raw().cast::<u8>().wrapping_add(offset).cast::<u64>();
-            // SAFETY: the handle is the head of an `amd_queue_v2_t`, whose index words are accessed atomically.
-            unsafe { AtomicU64::from_ptr(word) }
-        };
-        let write_index = word(offset_of!(amd_queue_v2_t, write_dispatch_id));
-        let read_index = word(offset_of!(amd_queue_v2_t, read_dispatch_id));
+        let read_index = queue_word(&queue, offset_of!(amd_queue_v2_t, read_dispatch_id));
         for n in 0..500 {
-            let index = write_index.fetch_add(1, Ordering::AcqRel);
+            let index = device_reserve(&queue, 1);
             while index >= read_index.load(Ordering::Acquire) + 64 {
                 std::thread::yield_now();
             }
@@ -214,7 +172,7 @@ with_fronts! {
         }
         done.wait_below(1, LIMIT).unwrap();
         counting.stop(LIMIT).unwrap();
-        assert_eq!(all(&records).len(), 500);
+        assert_eq!(all(&records), (0..500).map(|n| 1 + n % 9).collect::<Vec<_>>());
     }
 
     /// A device rings by writing the doorbell signal's value; nobody on the host calls anything.

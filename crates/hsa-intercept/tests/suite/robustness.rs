@@ -198,7 +198,9 @@ fn nobody_waits_for_kernels_from_before_the_first_subscription() {
     engine.drain(id, LIMIT).unwrap();
     engine.unsubscribe(id).unwrap();
     assert!(queue.handle.wait_empty(Duration::ZERO), "what a destruction waits for");
-    engine.shut_down(Duration::ZERO).unwrap_or_else(|error| assert!(matches!(error, Error::ThreadBusy { .. })));
+    engine
+        .shut_down(Duration::ZERO)
+        .unwrap_or_else(|error| assert!(matches!(error, Error::ThreadBusy { .. })));
     device.add(signal, -1);
     run_all(&[&queue]);
     assert!(queue.ran.lock().unwrap().contains(&Ran::Kernel(1)));
@@ -253,27 +255,46 @@ fn queues_destroyed_after_the_shutdown_give_back_their_signals() {
 // Field report G20 of the serializer's kind: subscriptions that come and go without pause hold nobody back for good.
 #[test]
 fn starts_without_pause_do_not_starve_a_run_that_waits() {
+    const ROUNDS: u64 = 200;
     let device = FakeDevice::new();
     let engine = Arc::new(Engine::new(device.clone(), [AGENT]));
     let queues: Vec<_> = (0..2).map(|_| Arc::new(FakeQueue::new(&engine, &device, AGENT))).collect();
     queues.iter().for_each(|queue| queue.accept_marks());
     let held = engine.subscribe(FakeService::new(|_| Plan::Decline).subscription(&[AGENT], true)).unwrap();
     let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let services = std::thread::scope(|scope| {
+        let starter = scope.spawn(|| {
+            let mut services = Vec::new();
             while !over.load(Ordering::Relaxed) {
                 engine.quiesce(held).ok();
-                let id =
-                    engine.subscribe(FakeService::new(|_| Plan::Count).subscription(&[AGENT], true)).unwrap();
+                let service = FakeService::new(|_| Plan::Count);
+                let id = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
                 engine.quiesce(id).unwrap();
                 engine.unsubscribe(id).unwrap();
+                services.push(service);
             }
+            services
         });
-        for round in 0..200 {
+        for round in 0..ROUNDS {
             queues.iter().for_each(|queue| drop(queue.submit(&[kernel(round, 0); 3])));
             run_all(&[&queues[0], &queues[1]]);
         }
         over.store(true, Ordering::Relaxed);
+        starter.join().unwrap()
     });
     engine.shut_down(LIMIT).unwrap();
+    let expected: Vec<_> = (0..ROUNDS).flat_map(|round| [round; 3]).collect();
+    let mut measured = 0;
+    for queue in &queues {
+        let ran = queue.ran.lock().unwrap();
+        let kernels = ran.iter().filter_map(|ran| if let Ran::Kernel(kernel) = ran { Some(*kernel) } else { None });
+        assert_eq!(kernels.collect::<Vec<_>>(), expected, "each once, in order");
+        let count = |mark| ran.iter().filter(|ran| **ran == Ran::Vendor(mark)).count();
+        assert_eq!((count(START), count(READ)), (count(STOP), count(STOP)));
+        measured += count(STOP);
+    }
+    // Every start is whole: what was measured is told, once, to whom it was measured for.
+    assert!(services.iter().all(|service| service.lost().is_empty()));
+    assert!(services.iter().all(|service| service.retired() == service.dispatched().len()));
+    assert_eq!(services.iter().map(|service| service.retired()).sum::<usize>(), measured);
 }
