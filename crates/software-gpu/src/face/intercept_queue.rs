@@ -364,6 +364,9 @@ fn is_marker(packet: &AqlPacket) -> bool {
 }
 
 /// The writer that handlers get.
+///
+/// # Safety
+/// `packets` is valid for reading `count` packets, as `hsa_amd_queue_intercept_packet_writer` demands.
 unsafe extern "C-unwind" fn packet_writer(packets: *const c_void, count: u64) {
     let found = CURSOR.try_with(|cursor| {
         let cursor = cursor.borrow();

@@ -37,6 +37,8 @@ macro_rules! refuse_with_arguments {
             for unsafe extern "C-unwind" fn($($argument),*) -> hsa_status_t
         {
             const FUNCTION: Self = {
+                /// # Safety
+                /// Any caller with any arguments: none is looked at.
                 unsafe extern "C-unwind" fn refusing<const STATUS: u32, $($argument),*>(
                     $(_: $argument),*
                 ) -> hsa_status_t {
@@ -62,6 +64,8 @@ refuse_with_arguments!(A B C D E F G H I J);
 /// Entries whose prototypes are not among the ABI facts. All of them return a status.
 impl<const STATUS: u32> Refuse<STATUS> for unsafe extern "C-unwind" fn() {
     const FUNCTION: Self = {
+        /// # Safety
+        /// Any caller: nothing is looked at.
         unsafe extern "C-unwind" fn refusing<const STATUS: u32>() -> hsa_status_t {
             refuse(STATUS)
         }
@@ -74,6 +78,9 @@ impl<const STATUS: u32> Refuse<STATUS> for unsafe extern "C-unwind" fn() {
 }
 
 /// What the tool events of a runtime do that no tool has replaced.
+///
+/// # Safety
+/// Any caller with any event: it is not looked at.
 pub(super) unsafe extern "C-unwind" fn no_tool_event(_event: hsa_amd_tool_event_t) -> hsa_status_t {
     hsa_sys::HSA_STATUS_SUCCESS
 }

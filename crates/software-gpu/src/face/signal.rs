@@ -222,17 +222,19 @@ impl Signal {
 
     fn recycled() -> &'static Self {
         let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-        if pool.is_empty() {
-            let chunk: Box<[Self]> = (0..CHUNK).map(|_| Self::blank()).collect();
-            let chunk: &'static [Self] = Box::leak(chunk);
-            let base = chunk.as_ptr().expose_provenance() as u64;
-            SIGNAL_MEMORY.insert(Range { base, bytes: size_of_val(chunk) as u64, gpus: GpuSet::ALL });
-            pool.extend(chunk.iter().rev());
-        }
-        match pool.pop() {
-            Some(signal) => signal,
-            None => unreachable!("the pool was just filled"),
-        }
+        pool.pop().unwrap_or_else(|| {
+            let [first, rest @ ..] = Self::chunk();
+            pool.extend(rest.iter().rev());
+            first
+        })
+    }
+
+    /// New signals, in memory that devices may write from now on.
+    fn chunk() -> &'static [Self; CHUNK] {
+        let chunk: &'static [Self; CHUNK] = Box::leak(Box::new(std::array::from_fn(|_| Self::blank())));
+        let base = chunk.as_ptr().expose_provenance() as u64;
+        SIGNAL_MEMORY.insert(Range { base, bytes: size_of_val(chunk) as u64, gpus: GpuSet::ALL });
+        chunk
     }
 }
 

@@ -278,15 +278,7 @@ impl Token {
                 ];
                 assemble(&pipe.reg_fields()) | assemble(&rest)
             }
-            Self::WaveStart { place, pipe, lanes, group } => {
-                let rest = [
-                    field(16, 2, pipe.pipe.into()),
-                    field(18, 2, pipe.me.into()),
-                    field(22, 7, lanes.into()),
-                    field(29, 3, group.into()),
-                ];
-                assemble(&place.fields()) | assemble(&rest)
-            }
+            Self::WaveStart { place, pipe, lanes, group } => wave_start(place, pipe, lanes, group),
             Self::WaveAlloc { place } | Self::WaveEnd { place } => assemble(&place.fields()),
             Self::RegCs { pipe, register, data, .. } => {
                 assemble(&pipe.reg_fields())
@@ -305,18 +297,27 @@ impl Token {
             Self::ShaderData { place, data } => {
                 assemble(&place.fields()) | assemble(&[field(16, 32, data.into())])
             }
-            Self::Issue { simd, slots } => {
-                let marks =
-                    (0..).zip(slots).map(|(slot, mark)| assemble(&[field(8 + 2 * slot, 2, mark.into())]));
-                assemble(&[field(5, 2, simd.into())]) | marks.fold(0, |all, mark| all | mark)
-            }
+            Self::Issue { simd, slots } => assemble(&[field(5, 2, simd.into())]) | row(8, 2, slots),
             Self::Perf { sh, cu, bank, counters } => {
-                let values = (0..)
-                    .zip(counters)
-                    .map(|(index, value)| assemble(&[field(12 + 13 * index, 13, value.into())]));
                 let place = [field(5, 1, sh.into()), field(6, 4, cu.into()), field(10, 2, bank.into())];
-                assemble(&place) | values.fold(0, |all, value| all | value)
+                assemble(&place) | row(12, 13, counters)
             }
         }
     }
+}
+
+fn wave_start(place: Place, pipe: Pipe, lanes: u8, group: u8) -> u128 {
+    let rest = [
+        field(16, 2, pipe.pipe.into()),
+        field(18, 2, pipe.me.into()),
+        field(22, 7, lanes.into()),
+        field(29, 3, group.into()),
+    ];
+    assemble(&place.fields()) | assemble(&rest)
+}
+
+/// Fields of `bits` bits each, one behind the other from bit `first` on.
+fn row<const COUNT: usize>(first: u32, bits: u32, values: [impl Into<u128>; COUNT]) -> u128 {
+    let fields = (0..).zip(values).map(|(index, value)| field(first + bits * index, bits, value.into()));
+    fields.fold(0, |all, field| all | assemble(&[field]))
 }

@@ -79,25 +79,12 @@ impl Stream {
             // The initiator is seen as REG_INIT.
             Event::Compute { register: compute::DISPATCH_INITIATOR, .. } => {}
             Event::Compute { register, value } if compute => self.compute(cycle, register.into(), value, out),
-            Event::DispatchStart if registers => {
-                let token =
-                    Token::RegInit { vmid: 0, pipe: PIPE, kind: REG_INIT_DISPATCH, data: INITIATE, sync: 0 };
-                self.token(cycle, &token, out);
-            }
+            Event::DispatchStart if registers => self.token(cycle, &DISPATCH_START, out),
             Event::UserData { register, value } if registers => {
                 self.register(cycle, register, value, false, out)
             }
             Event::WaveStart { location, lanes, wave_size } if shows(mask::EXCLUDE_WAVES) => {
-                let count = count(lanes, wave_size);
-                let token = Token::WaveStart {
-                    location,
-                    queue: 0,
-                    pipe: PIPE,
-                    dispatcher: 0,
-                    count,
-                    extension: None,
-                };
-                self.token(cycle, &token, out);
+                self.token(cycle, &wave_start(location, lanes, wave_size), out);
             }
             Event::WaveEnd { location } if shows(mask::EXCLUDE_WAVES) => {
                 self.token(cycle, &Token::WaveEnd { location }, out);
@@ -226,6 +213,15 @@ fn inst(slot: u8, instruction: &Instruction) -> Token {
     let taken = instruction.unit == Unit::Branch && instruction.taken;
     let code = if taken { TAKEN } else { instruction.code.into() };
     Token::Inst { odd: false, half: false, slot, code }
+}
+
+/// What is seen of a dispatch's initiator.
+const DISPATCH_START: Token =
+    Token::RegInit { vmid: 0, pipe: PIPE, kind: REG_INIT_DISPATCH, data: INITIATE, sync: 0 };
+
+fn wave_start(location: Location, lanes: u8, wave_size: u8) -> Token {
+    let count = count(lanes, wave_size);
+    Token::WaveStart { location, queue: 0, pipe: PIPE, dispatcher: 0, count, extension: None }
 }
 
 /// WAVE_START's count: captures of waves of 32 show the active lanes less one below two set bits; waves of 64 need

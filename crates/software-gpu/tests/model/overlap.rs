@@ -123,9 +123,11 @@ fn a_barrier_packet_on_the_first_kernels_signal_keeps_them_apart() {
 #[test]
 fn a_kernel_begins_when_the_one_before_is_launched_whole() {
     for clock in [slow_clock(), virtual_clock()] {
-        let rig = Rig::with(DeviceConfig::mi300x(), DeviceOptions::default(), clock, 16 << 30);
+        // 1024 wave slots.
+        let config = DeviceConfig { compute_units: 32, ..DeviceConfig::mi300x() };
+        let rig = Rig::with(config, DeviceOptions::default(), clock, 16 << 30);
         let (kernel, done) = (rig.kernel(0), rig.signal(3));
-        let full = overlapping(dispatch(kernel, [4 * FULL[0], 1, 1], [64, 1, 1], done));
+        let full = overlapping(dispatch(kernel, [64 * 4096, 1, 1], [64, 1, 1], done));
         let small = overlapping(dispatch(kernel, SMALL, [64, 1, 1], done));
         run(&rig, &[full, small, full], &[done]);
         for number in 1..=2 {

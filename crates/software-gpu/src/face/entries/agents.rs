@@ -13,6 +13,7 @@ type AgentCallback = Option<unsafe extern "C-unwind" fn(hsa_agent_t, *mut c_void
 type IsaCallback = Option<unsafe extern "C-unwind" fn(hsa_isa_t, *mut c_void) -> hsa_status_t>;
 type CacheCallback = Option<unsafe extern "C-unwind" fn(hsa_cache_t, *mut c_void) -> hsa_status_t>;
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_iterate_agents(
     callback: AgentCallback,
     data: *mut c_void,
@@ -26,6 +27,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_iterate_agents(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_get_info(
     agent: hsa_agent_t,
     attribute: hsa_agent_info_t,
@@ -43,6 +45,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_get_info(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_extension_supported(
     _extension: u16,
     agent: hsa_agent_t,
@@ -57,6 +60,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_extension_supported(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_major_extension_supported(
     extension: u16,
     agent: hsa_agent_t,
@@ -72,6 +76,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_major_extension_suppor
     unsafe { hsa_agent_extension_supported(extension, agent, version_major, 0, result) }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_iterate_caches(
     agent: hsa_agent_t,
     callback: CacheCallback,
@@ -84,6 +89,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_iterate_caches(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_iterate_isas(
     agent: hsa_agent_t,
     callback: IsaCallback,
@@ -99,6 +105,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_iterate_isas(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_isa_from_name(
     name: *const c_char,
     isa: *mut hsa_isa_t,
@@ -112,6 +119,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_isa_from_name(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_isa_get_info_alt(
     isa: hsa_isa_t,
     attribute: hsa_isa_info_t,
@@ -124,6 +132,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_isa_get_info_alt(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_isa_get_info(
     isa: hsa_isa_t,
     attribute: hsa_isa_info_t,
@@ -153,6 +162,7 @@ fn isa_info(gpu: &Gpu, attribute: hsa_isa_info_t) -> Outcome<Vec<u8>> {
     })
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_isa_compatible(
     code_object_isa: hsa_isa_t,
     agent_isa: hsa_isa_t,

@@ -14,6 +14,7 @@ const INVALID_NAME: Failure = Failure(HSA_STATUS_ERROR_INVALID_SYMBOL_NAME);
 /// What ROCr demands of a kernel's arguments (executable.cpp).
 const KERNARG_ALIGNMENT: u32 = 16;
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_code_object_reader_create_from_file(
     file: c_int,
     code_object_reader: *mut hsa_code_object_reader_t,
@@ -38,6 +39,7 @@ pub(super) unsafe fn create_file_reader(
     unsafe { put(reader, handle) }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_code_object_reader_create_from_memory(
     code_object: *const c_void,
     size: usize,
@@ -55,12 +57,14 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_code_object_reader_create_fr
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_code_object_reader_destroy(
     code_object_reader: hsa_code_object_reader_t,
 ) -> hsa_status_t {
     status(current().and_then(|runtime| runtime.code.remove_reader(code_object_reader)))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_create(
     profile: hsa_profile_t,
     executable_state: hsa_executable_state_t,
@@ -72,6 +76,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_create(
     status(unsafe { create(profile, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, frozen, executable) })
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_create_alt(
     profile: hsa_profile_t,
     default_float_rounding_mode: hsa_default_float_rounding_mode_t,
@@ -99,12 +104,14 @@ unsafe fn create(
     unsafe { put(executable, runtime.code.create_executable(profile, rounding, frozen)) }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_destroy(
     executable: hsa_executable_t,
 ) -> hsa_status_t {
     status(current().and_then(|runtime| runtime.code.destroy_executable(executable)))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_load_agent_code_object(
     executable: hsa_executable_t,
     agent: hsa_agent_t,
@@ -123,6 +130,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_load_agent_code_o
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_freeze(
     executable: hsa_executable_t,
     _options: *const c_char,
@@ -130,6 +138,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_freeze(
     status(current().and_then(|runtime| runtime.code.executable(executable)?.freeze()))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_get_info(
     executable: hsa_executable_t,
     attribute: hsa_executable_info_t,
@@ -152,6 +161,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_get_info(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_validate(
     executable: hsa_executable_t,
     result: *mut u32,
@@ -163,6 +173,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_validate(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_validate_alt(
     executable: hsa_executable_t,
     _options: *const c_char,
@@ -172,6 +183,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_validate_alt(
     unsafe { hsa_executable_validate(executable, result) }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_get_symbol_by_name(
     executable: hsa_executable_t,
     symbol_name: *const c_char,
@@ -184,6 +196,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_get_symbol_by_nam
     status(unsafe { find_symbol(executable, symbol_name, agent, symbol) })
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_get_symbol(
     executable: hsa_executable_t,
     _module_name: *const c_char,
@@ -213,6 +226,7 @@ unsafe fn find_symbol(
     unsafe { put(symbol, hsa_executable_symbol_t { handle: found.handle }) }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_symbol_get_info(
     executable_symbol: hsa_executable_symbol_t,
     attribute: hsa_executable_symbol_info_t,
@@ -298,6 +312,7 @@ type AgentSymbolCallback = Option<
     ) -> hsa_status_t,
 >;
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_iterate_symbols(
     executable: hsa_executable_t,
     callback: SymbolCallback,
@@ -313,6 +328,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_iterate_symbols(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_iterate_agent_symbols(
     executable: hsa_executable_t,
     agent: hsa_agent_t,
@@ -330,6 +346,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_iterate_agent_sym
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_executable_iterate_program_symbols(
     executable: hsa_executable_t,
     callback: SymbolCallback,

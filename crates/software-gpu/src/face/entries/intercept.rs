@@ -11,6 +11,7 @@ use crate::face::out::put;
 use crate::face::queue_table::AnyQueue;
 use crate::face::runtime::current;
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_intercept_create(
     agent_handle: hsa_agent_t,
     size: u32,
@@ -35,6 +36,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_intercept_create(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_intercept_register(
     queue: *mut hsa_queue_t,
     callback: hsa_amd_queue_intercept_handler,
@@ -52,6 +54,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_intercept_register
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_runtime_queue_create_register(
     callback: hsa_amd_runtime_queue_notifier,
     _user_data: *mut c_void,

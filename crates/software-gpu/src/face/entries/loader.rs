@@ -41,6 +41,7 @@ fn around(loaded: &Loaded, address: u64) -> bool {
     address.checked_sub(loaded.base).is_some_and(|offset| offset < loaded.bytes)
 }
 
+#[doc = hsa_contract!()]
 unsafe extern "C-unwind" fn query_host_address(
     device_address: *const c_void,
     host_address: *mut *const c_void,
@@ -56,6 +57,7 @@ unsafe extern "C-unwind" fn query_host_address(
     }))
 }
 
+#[doc = hsa_contract!()]
 unsafe extern "C-unwind" fn query_segment_descriptors(
     segment_descriptors: *mut hsa_ven_amd_loader_segment_descriptor_t,
     num_segment_descriptors: *mut usize,
@@ -103,6 +105,7 @@ fn descriptor(loaded: &Loaded) -> hsa_ven_amd_loader_segment_descriptor_t {
     }
 }
 
+#[doc = hsa_contract!()]
 unsafe extern "C-unwind" fn query_executable(
     device_address: *const c_void,
     executable: *mut hsa_executable_t,
@@ -116,6 +119,7 @@ unsafe extern "C-unwind" fn query_executable(
     }))
 }
 
+#[doc = hsa_contract!()]
 unsafe extern "C-unwind" fn iterate_loaded_code_objects(
     executable: hsa_executable_t,
     callback: Option<
@@ -133,6 +137,7 @@ unsafe extern "C-unwind" fn iterate_loaded_code_objects(
     }))
 }
 
+#[doc = hsa_contract!()]
 unsafe extern "C-unwind" fn loaded_code_object_get_info(
     loaded_code_object: hsa_loaded_code_object_t,
     attribute: hsa_ven_amd_loader_loaded_code_object_info_t,
@@ -191,6 +196,7 @@ fn storage_info(
     })
 }
 
+#[doc = hsa_contract!()]
 unsafe extern "C-unwind" fn reader_from_part(
     file: c_int,
     offset: usize,
@@ -201,6 +207,7 @@ unsafe extern "C-unwind" fn reader_from_part(
     status(unsafe { create_file_reader(file, Some((offset as u64, size as u64)), code_object_reader) })
 }
 
+#[doc = hsa_contract!()]
 unsafe extern "C-unwind" fn iterate_executables(
     callback: Option<unsafe extern "C-unwind" fn(hsa_executable_t, *mut c_void) -> hsa_status_t>,
     data: *mut c_void,

@@ -24,6 +24,7 @@ fn pool_of(runtime: &Runtime, handle: hsa_amd_memory_pool_t) -> Outcome<Pool> {
     pools::find(&runtime.agents, handle.handle, INVALID_POOL)
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_agent_iterate_memory_pools(
     agent: hsa_agent_t,
     callback: PoolCallback,
@@ -39,6 +40,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_agent_iterate_memory_poo
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_pool_get_info(
     memory_pool: hsa_amd_memory_pool_t,
     attribute: hsa_amd_memory_pool_info_t,
@@ -51,6 +53,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_pool_get_info(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_agent_memory_pool_get_info(
     agent: hsa_agent_t,
     memory_pool: hsa_amd_memory_pool_t,
@@ -70,6 +73,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_agent_memory_pool_get_in
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_pool_allocate(
     memory_pool: hsa_amd_memory_pool_t,
     size: usize,
@@ -86,6 +90,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_pool_allocate(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_pool_free(ptr: *mut c_void) -> hsa_status_t {
     status(current().and_then(
         |runtime| {
@@ -94,6 +99,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_pool_free(ptr: *m
     ))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_pool_can_migrate(
     src_memory_pool: hsa_amd_memory_pool_t,
     dst_memory_pool: hsa_amd_memory_pool_t,
@@ -122,6 +128,7 @@ unsafe fn gpus_of(runtime: &Runtime, agents: *const hsa_agent_t, count: usize) -
     })
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_agents_allow_access(
     num_agents: u32,
     agents: *const hsa_agent_t,
@@ -138,6 +145,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_agents_allow_access(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_lock(
     host_ptr: *mut c_void,
     size: usize,
@@ -159,6 +167,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_lock(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_lock_to_pool(
     host_ptr: *mut c_void,
     size: usize,
@@ -177,10 +186,12 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_lock_to_pool(
     }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_unlock(host_ptr: *mut c_void) -> hsa_status_t {
     status(current().and_then(|runtime| runtime.memory.unlock(host_ptr.addr() as u64)))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_fill(
     ptr: *mut c_void,
     value: u32,
@@ -196,6 +207,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_fill(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_copy(
     dst: *mut c_void,
     src: *const c_void,
@@ -221,6 +233,7 @@ fn optional_signal(handle: hsa_signal_t) -> Outcome<Option<&'static Signal>> {
     signal.map(Some).ok_or(Failure(HSA_STATUS_ERROR_INVALID_SIGNAL))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_async_copy(
     dst: *mut c_void,
     dst_agent: hsa_agent_t,
@@ -253,6 +266,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_async_copy(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_async_copy_on_engine(
     dst: *mut c_void,
     dst_agent: hsa_agent_t,
@@ -280,6 +294,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_memory_async_copy_on_eng
     }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_pointer_info(
     ptr: *const c_void,
     info: *mut hsa_amd_pointer_info_t,
@@ -349,6 +364,7 @@ fn describe(runtime: &Runtime, address: u64) -> (hsa_amd_pointer_info_t, GpuSet)
     (info, found.gpus)
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_pointer_info_set_userdata(
     ptr: *const c_void,
     userdata: *mut c_void,
@@ -358,6 +374,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_pointer_info_set_userdat
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_iterate_regions(
     agent: hsa_agent_t,
     callback: RegionCallback,
@@ -378,6 +395,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_agent_iterate_regions(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_region_get_info(
     region: hsa_region_t,
     attribute: hsa_region_info_t,
@@ -390,6 +408,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_region_get_info(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_allocate(
     region: hsa_region_t,
     size: usize,
@@ -410,11 +429,13 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_allocate(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_free(ptr: *mut c_void) -> hsa_status_t {
     // SAFETY: passed on as it came.
     unsafe { hsa_amd_memory_pool_free(ptr) }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_register(
     ptr: *mut c_void,
     size: usize,
@@ -423,6 +444,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_register(
     status(current().and_then(|_| if ptr.is_null() && size != 0 { Err(Failure::ARGUMENT) } else { Ok(()) }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_deregister(
     _ptr: *mut c_void,
     _size: usize,
@@ -430,6 +452,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_deregister(
     status(current().map(drop))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_memory_assign_agent(
     ptr: *mut c_void,
     agent: hsa_agent_t,

@@ -11,6 +11,7 @@ use crate::face::queue_table::AnyQueue;
 use crate::face::runtime::current;
 use crate::face::signal::Signal;
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_profiling_set_profiler_enabled(
     queue: *mut hsa_queue_t,
     enable: c_int,
@@ -25,6 +26,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_profiling_set_profiler_e
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_profiling_async_copy_enable(
     _enable: bool,
 ) -> hsa_status_t {
@@ -40,6 +42,7 @@ fn times(signal: hsa_signal_t) -> Outcome<(u64, u64)> {
     Ok((system_ns_of(start), system_ns_of(end)))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_profiling_get_dispatch_time(
     agent: hsa_agent_t,
     signal: hsa_signal_t,
@@ -53,6 +56,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_profiling_get_dispatch_t
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_profiling_get_async_copy_time(
     signal: hsa_signal_t,
     time: *mut hsa_amd_profiling_async_copy_time_t,
@@ -64,6 +68,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_profiling_get_async_copy
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_profiling_convert_tick_to_system_domain(
     agent: hsa_agent_t,
     agent_tick: u64,

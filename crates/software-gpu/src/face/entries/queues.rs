@@ -29,6 +29,7 @@ pub(super) fn request(
     Request { packets, kind, on_error, private_segment_bytes, poll_doorbell: false }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_queue_create(
     agent: hsa_agent_t,
     size: u32,
@@ -54,12 +55,14 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_queue_create(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_queue_destroy(queue: *mut hsa_queue_t) -> hsa_status_t {
     status(current().and_then(|runtime| {
         if queue.is_null() { Err(Failure::ARGUMENT) } else { runtime.queues.destroy(queue) }
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_queue_inactivate(
     queue: *mut hsa_queue_t,
 ) -> hsa_status_t {
@@ -71,6 +74,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_queue_inactivate(
 
 macro_rules! index_loads {
     ($($name:ident $index:ident $order:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(queue: *const hsa_queue_t) -> u64 {
             // SAFETY: a live queue, as HSA demands.
             unsafe { $index(queue) }.load(Ordering::$order)
@@ -87,6 +91,7 @@ index_loads!(
 
 macro_rules! index_stores {
     ($($name:ident $index:ident $order:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(queue: *const hsa_queue_t, value: u64) {
             // SAFETY: a live queue, as HSA demands.
             unsafe { $index(queue) }.store(value, Ordering::$order);
@@ -103,6 +108,7 @@ index_stores!(
 
 macro_rules! index_adds {
     ($($name:ident $order:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(queue: *const hsa_queue_t, value: u64) -> u64 {
             // SAFETY: a live queue, as HSA demands.
             unsafe { write_index(queue) }.fetch_add(value, Ordering::$order)
@@ -119,6 +125,7 @@ index_adds!(
 
 macro_rules! index_swaps {
     ($($name:ident $success:ident $failure:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(
             queue: *const hsa_queue_t,
             expected: u64,
@@ -139,6 +146,7 @@ index_swaps!(
     hsa_queue_cas_write_index_screlease Release Relaxed
 );
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_get_info(
     queue: *mut hsa_queue_t,
     attribute: hsa_queue_info_attribute_t,
@@ -156,6 +164,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_get_info(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_set_priority(
     queue: *mut hsa_queue_t,
     priority: hsa_amd_queue_priority_t,
@@ -168,6 +177,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_set_priority(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_cu_set_mask(
     queue: *const hsa_queue_t,
     num_cu_mask_count: u32,
@@ -185,6 +195,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_cu_set_mask(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_cu_get_mask(
     queue: *const hsa_queue_t,
     num_cu_mask_count: u32,
@@ -209,6 +220,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_queue_cu_get_mask(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_register_system_event_handler(
     callback: hsa_amd_system_event_callback_t,
     data: *mut c_void,

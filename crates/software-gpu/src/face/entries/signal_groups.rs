@@ -21,6 +21,7 @@ fn with_groups<T>(f: impl FnOnce(&mut HashMap<u64, Vec<hsa_signal_t>>) -> T) -> 
     f(GROUPS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_signal_group_create(
     num_signals: u32,
     signals: *const hsa_signal_t,
@@ -45,6 +46,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_signal_group_create(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_signal_group_destroy(
     signal_group: hsa_signal_group_t,
 ) -> hsa_status_t {
@@ -85,6 +87,7 @@ unsafe fn wait_any(
 
 macro_rules! group_waits {
     ($($name:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(
             signal_group: hsa_signal_group_t,
             conditions: *const hsa_signal_condition_t,

@@ -21,6 +21,7 @@ fn find(handle: hsa_signal_t) -> Option<&'static Signal> {
     unsafe { Signal::from_handle(handle) }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_signal_create(
     initial_value: i64,
     num_consumers: u32,
@@ -31,6 +32,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_signal_create(
     status(unsafe { create(initial_value, num_consumers, consumers, 0, signal) })
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_signal_create(
     initial_value: i64,
     num_consumers: u32,
@@ -67,6 +69,7 @@ unsafe fn create(
     unsafe { put(signal, Signal::create(value, wake).handle()) }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_signal_destroy(signal: hsa_signal_t) -> hsa_status_t {
     status(match find(signal) {
         Some(signal) if signal.destroy() => Ok(()),
@@ -77,6 +80,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_signal_destroy(signal: hsa_s
 
 macro_rules! loads {
     ($($name:ident $order:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(signal: hsa_signal_t) -> i64 {
             // A doorbell has no value to read; ROCr answers 0.
             find(signal).filter(|signal| signal.doorbell().is_none())
@@ -89,6 +93,7 @@ loads!(hsa_signal_load_relaxed Relaxed, hsa_signal_load_scacquire Acquire);
 
 macro_rules! stores {
     ($($name:ident $order:ident $wakes:literal),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(signal: hsa_signal_t, value: i64) {
             let Some(signal) = find(signal) else { return };
             if let Some(doorbell) = signal.doorbell() {
@@ -111,6 +116,7 @@ stores!(
 
 macro_rules! updates {
     ($($name:ident $operation:ident $order:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(signal: hsa_signal_t, value: i64) {
             if let Some(signal) = find(signal) {
                 signal.value().$operation(value, Ordering::$order);
@@ -145,6 +151,7 @@ updates!(
 
 macro_rules! exchanges {
     ($($name:ident $order:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(signal: hsa_signal_t, value: i64) -> i64 {
             let Some(signal) = find(signal) else { return 0 };
             let old = signal.value().swap(value, Ordering::$order);
@@ -163,6 +170,7 @@ exchanges!(
 
 macro_rules! swaps {
     ($($name:ident $success:ident $failure:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(
             signal: hsa_signal_t,
             expected: i64,
@@ -191,6 +199,7 @@ pub(in crate::face) fn patience(wait_state: hsa_wait_state_t) -> Patience {
 
 macro_rules! waits {
     ($($name:ident),*) => { $(
+        #[doc = hsa_contract!()]
         pub(in crate::face) unsafe extern "C-unwind" fn $name(
             signal: hsa_signal_t,
             condition: hsa_signal_condition_t,
@@ -236,6 +245,7 @@ unsafe fn wait_several(
     Ok((places.get(found).copied().unwrap_or(0), wanted))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_signal_wait_any(
     signal_count: u32,
     signals: *mut hsa_signal_t,
@@ -260,6 +270,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_signal_wait_any(
     place as u32
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_signal_wait_all(
     signal_count: u32,
     signals: *mut hsa_signal_t,
@@ -281,6 +292,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_signal_wait_all(
     0
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_signal_async_handler(
     signal: hsa_signal_t,
     condition: hsa_signal_condition_t,
@@ -314,6 +326,7 @@ impl AsyncCall {
     }
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_async_function(
     callback: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
     data: *mut c_void,
@@ -325,6 +338,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_async_function(
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_amd_signal_value_pointer(
     signal: hsa_signal_t,
     value_ptr: *mut *mut i64,

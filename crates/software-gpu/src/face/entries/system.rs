@@ -15,14 +15,17 @@ use crate::face::status_text;
 const VERSION: u16 = 1;
 const EXTENSION_MASK_BYTES: usize = 128;
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_init() -> hsa_status_t {
     status(runtime::init())
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_shut_down() -> hsa_status_t {
     status(runtime::shut_down())
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_system_get_info(
     attribute: hsa_system_info_t,
     value: *mut c_void,
@@ -67,6 +70,7 @@ fn minor_of(extension: u16, major: u16) -> Option<u16> {
     (u32::from(extension) == HSA_EXTENSION_AMD_LOADER.0 && major == 1).then_some(loader::MINOR)
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_system_extension_supported(
     extension: u16,
     version_major: u16,
@@ -78,6 +82,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_system_extension_supported(
     status(current().and_then(|_| unsafe { put(result, supported) }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_system_major_extension_supported(
     extension: u16,
     version_major: u16,
@@ -96,6 +101,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_system_major_extension_suppo
     }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_system_get_extension_table(
     extension: u16,
     version_major: u16,
@@ -107,6 +113,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_system_get_extension_table(
     status(unsafe { put_extension_table(extension, version_major, size, table) })
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_system_get_major_extension_table(
     extension: u16,
     version_major: u16,
@@ -140,6 +147,7 @@ unsafe fn put_extension_table(
     Ok(())
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_extension_get_name(
     extension: u16,
     name: *mut *const c_char,
@@ -159,6 +167,7 @@ pub(in crate::face) unsafe extern "C-unwind" fn hsa_extension_get_name(
     status(current().and_then(|_| unsafe { put(name, text.as_ptr()) }))
 }
 
+#[doc = hsa_contract!()]
 pub(in crate::face) unsafe extern "C-unwind" fn hsa_status_string(
     code: hsa_status_t,
     status_string: *mut *const c_char,

@@ -23,20 +23,12 @@ pub(super) fn execute(packet: &Packet, memory: &Memory) -> Result<Outcome, Fault
     match *packet {
         Packet::Nothing => {}
         Packet::Copy { from, to, also_to, bytes } => {
-            memory.copy(from, to, bytes)?;
-            if let Some(to) = also_to {
-                memory.copy(from, to, bytes)?;
-            }
+            std::iter::once(to).chain(also_to).try_for_each(|to| memory.copy(from, to, bytes))?;
         }
         Packet::Swap { a, b, bytes } => memory.swap(a, b, bytes)?,
         Packet::CopyBox(ref copy) => copy_box(copy, memory)?,
         Packet::Write { to, ref dwords } => memory.write(to, dwords)?,
-        Packet::Fence { to, value: Value::Dword(value) } => {
-            memory.dword(to, Access::Write)?.store(value, Ordering::Release);
-        }
-        Packet::Fence { to, value: Value::Quad(value) } => {
-            memory.quad(to, Access::Write)?.store(value, Ordering::Release);
-        }
+        Packet::Fence { to, value } => store(memory, to, value)?,
         // The event may be gone by now; the kernel drops such an interrupt, too.
         Packet::Trap { event } => drop(events::set(event)),
         Packet::Poll { at, mask, condition, reference } => {
@@ -48,18 +40,27 @@ pub(super) fn execute(packet: &Packet, memory: &Memory) -> Result<Outcome, Fault
                 return Ok(Outcome::Waiting);
             }
         }
-        Packet::Fill { to, bytes, pattern: Pattern::Byte(byte) } => memory.fill(to, bytes, [byte])?,
-        Packet::Fill { to, bytes, pattern: Pattern::Word(word) } => {
-            memory.fill(to, bytes, word.to_le_bytes())?;
-        }
-        Packet::Fill { to, bytes, pattern: Pattern::Dword(dword) } => {
-            memory.fill(to, bytes, dword.to_le_bytes())?;
-        }
-        Packet::Timestamp { to } => {
-            memory.quad(to, Access::Write)?.store(clock::gpu_ticks(), Ordering::Release);
-        }
+        Packet::Fill { to, bytes, pattern } => fill(memory, to, bytes, pattern)?,
+        Packet::Timestamp { to } => store(memory, to, Value::Quad(clock::gpu_ticks()))?,
     }
     Ok(Outcome::Done)
+}
+
+/// Stores so that whoever sees the value sees what was done before.
+fn store(memory: &Memory, to: u64, value: Value) -> Result<(), Fault> {
+    match value {
+        Value::Dword(value) => memory.dword(to, Access::Write)?.store(value, Ordering::Release),
+        Value::Quad(value) => memory.quad(to, Access::Write)?.store(value, Ordering::Release),
+    }
+    Ok(())
+}
+
+fn fill(memory: &Memory, to: u64, bytes: u64, pattern: Pattern) -> Result<(), Fault> {
+    match pattern {
+        Pattern::Byte(byte) => memory.fill(to, bytes, [byte]),
+        Pattern::Word(word) => memory.fill(to, bytes, word.to_le_bytes()),
+        Pattern::Dword(dword) => memory.fill(to, bytes, dword.to_le_bytes()),
+    }
 }
 
 fn poll(
