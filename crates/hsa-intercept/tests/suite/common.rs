@@ -245,13 +245,14 @@ impl FakeQueue {
                 }
                 Ran::Barrier
             }
-            PacketType::KERNEL_DISPATCH => {
-                let kernel = u64_at(packet, 8);
-                self.device.set_times(
-                    packet.completion_signal(),
-                    DispatchTimes { start_ns: kernel * 10, end_ns: kernel * 10 + 5 },
-                );
-                Ran::Kernel(kernel)
+            PacketType::KERNEL_DISPATCH => self.execute_kernel(packet),
+            // An extended dispatch, which may wait for a signal.
+            PacketType::VENDOR_SPECIFIC if packet.0[0] >> 16 & 0xff == 3 => {
+                let dependency = u64_at(packet, 12);
+                if dependency != 0 && self.device.value(dependency) != 0 {
+                    return false;
+                }
+                self.execute_kernel(packet)
             }
             PacketType::VENDOR_SPECIFIC => Ran::Vendor(packet.0[4]),
             other => panic!("{other:?} in the ring"),
@@ -259,6 +260,13 @@ impl FakeQueue {
         self.ran.lock().unwrap().push(ran);
         self.device.complete(packet.completion_signal());
         true
+    }
+
+    fn execute_kernel(&self, packet: &AqlPacket) -> Ran {
+        let kernel = u64_at(packet, 8);
+        let times = DispatchTimes { start_ns: kernel * 10, end_ns: kernel * 10 + 5 };
+        self.device.set_times(packet.completion_signal(), times);
+        Ran::Kernel(kernel)
     }
 }
 

@@ -5,6 +5,8 @@ mod common;
 #[cfg(test)]
 mod emission;
 #[cfg(test)]
+mod extended;
+#[cfg(test)]
 mod reports;
 #[cfg(test)]
 mod retirement;
