@@ -82,14 +82,14 @@
 //!
 //! | report | here |
 //! |---|---|
-//! | G01 rocprofiler 113 | `suite::serialization::two_agents_driven_by_two_threads_finish` |
-//! | G02 rocm-systems 10143 | `suite::reports::kernels_of_many_agents_can_all_begin_before_any_ends` |
-//! | G03 rocm-systems 8095 | `suite::reports::slow_dispatches_neither_pile_up_signals_nor_hold_back_other_queues` |
+//! | G01 rocprofiler 113 | `suite::serialization::two_agents_driven_by_two_threads_finish`, `counting`'s `reports::two_threads_count_on_two_gpus_under_stress` |
+//! | G02 rocm-systems 10143 | `suite::reports::kernels_of_many_agents_can_all_begin_before_any_ends`, `counting`'s `dependent::a_collective_over_many_gpus_ends` |
+//! | G03 rocm-systems 8095 | `suite::reports::slow_dispatches_neither_pile_up_signals_nor_hold_back_other_queues`, `counting`'s `reports::slow_dispatches_hold_nobody_back_and_pile_up_no_signals_under_stress` |
 //! | G04 rocm-systems 7477 | `suite::emission::counted_kernel_stands_between_start_and_forward_read_stop` |
 //! | G05 rocm-systems 10405 | `loom_engine::a_destroyed_queue_keeps_its_signals_until_the_reaper_left_it`, `table::fronts::a_queue_is_destroyed_once` |
-//! | G06 rocm-systems 10994 | `stress::toggled::each_kernel_runs_once_and_is_recorded_once_inside_a_window_and_never_outside` |
+//! | G06 rocm-systems 10994 | `stress::toggled::each_kernel_runs_once_and_is_recorded_once_inside_a_window_and_never_outside`, `counting`'s `stress::everything_is_counted_once_under_stress` |
 //! | G07 rocm-systems 8212 | `suite::emission::nobody_subscribed_means_identical_packets_and_no_signal` |
-//! | G08 rocm-systems 4361 | `suite::reports::a_batch_of_4096_gives_4096_records_a_hundred_times` |
+//! | G08 rocm-systems 4361 | `suite::reports::a_batch_of_4096_gives_4096_records_a_hundred_times`, `counting`'s `reports::one_doorbell_for_4096_kernels_gives_4096_records_under_stress` |
 //! | G09 rocm-systems 6824 | `loom_engine::a_drain_ends_with_the_last_retirement_and_nothing_comes_after_it`, `counting`'s `lifecycle::ends::a_process_ends_with_work_on_its_way_under_stress` |
 //! | G10 pytorch 189110 | `counting`'s `lifecycle::ends::exit_in_a_constructor_ends_the_process` |
 //! | G11 legacy-rocm-build 6577 | `counting`'s `lifecycle::loads::threads_may_load_code_at_once` |
@@ -101,16 +101,16 @@
 //! | G17 rocm-systems 5744 | `table::fork::a_child_may_call_and_end_everything_and_nothing_waits`, `counting`'s `lifecycle::forks::children_leave_and_the_parent_goes_on`, `lifecycle::forks::children_are_inert` |
 //! | G18 rocm-systems 4008 | of whoever writes files: nothing is written here; the tool of `counting`'s `lifecycle` writes one file for each process |
 //! | G19 rocm-systems 5902 | of whoever writes files; `counting`'s `lifecycle::ends::what_a_killed_process_leaves_can_be_read` |
-//! | G20 rocm-systems 3397 | `suite::tracing::records_say_whether_kernels_were_serialized_and_whether_the_agent_is_blind` |
+//! | G20 rocm-systems 3397 | `suite::tracing::records_say_whether_kernels_were_serialized_and_whether_the_agent_is_blind`, `counting`'s `reports::records_of_two_queues_say_whether_they_were_serialized` |
 //! | G39 rocm-systems 1533 | `counting`'s `counters::counter_sets_rotate_over_dispatches`: a program is asked for at each dispatch |
 //! | G40 rocm-systems 7960 | kernels are not replayed; bounded waits: `suite::robustness::queues_destroyed_after_the_shutdown_give_back_their_signals` and its neighbours |
 //! | G50 rocm-systems 6651 | of `wavescope-att-decode`, which cuts traces |
 //! | G56 tinygrad 9278 | of `wavescope-att-resources`: `engine_that_stays_busy_is_an_error_in_time_and_leaves_the_application_alone` |
-//! | G62 rocm-systems 7435, G63 rocm-systems 6228 | `code_objects::tests::kernels_are_found_by_descriptor_address` |
+//! | G62 rocm-systems 7435, G63 rocm-systems 6228 | `code_objects::tests::kernels_are_found_by_descriptor_address`, `counting`'s `code_objects::a_code_object_from_memory_is_what_the_loader_says` and its neighbours |
 //! | G64 rocm-systems 8395 | of `wavescope-att-decode`: `a_reused_address_takes_its_objects_in_order`; ids here are of one process, and no file is written |
 //! | G73 dynolog 323 | no lock file and no lock of a device is taken here; counters are claimed in the process's memory (`wavescope-core`'s `ClaimTable`) |
 //! | G75 rocm-systems 8756 | `counting`'s `lifecycle::loads::the_second_copy_of_a_tool_keeps_out` |
-//! | G80 pti-gpu 83 | `table::install::a_runtime_without_intercept_queues_is_refused_only_for_the_technique_that_needs_them`: the error names the call; kernels in records: `code_objects::tests::kernels_are_found_by_descriptor_address` |
+//! | G80 pti-gpu 83 | `table::install::a_runtime_without_intercept_queues_is_refused_only_for_the_technique_that_needs_them`: the error names the call; kernels in records: `counting`'s `code_objects::a_code_object_from_a_file_is_what_the_loader_says` |
 //! | G81 rocm-systems 5348 | `table::others::a_queue_that_was_there_before_makes_its_agent_blind` |
 
 mod agent;
