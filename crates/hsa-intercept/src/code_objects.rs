@@ -32,9 +32,11 @@ pub struct CodeObject {
     pub loaded: LoadedCodeObject,
     /// What is added to an ELF address.
     pub load_delta: i64,
-    /// Where it came from (`file://` or `memory://`).
+    /// Where it came from, as the loader names it: `file://PATH`, with `#offset=..&size=..` for a part of the file, or
+    /// `memory://PROCESS#offset=..&size=..`. ROCr also names the file if the application loads from memory that a file is mapped
+    /// to.
     pub uri: Arc<str>,
-    /// Where its bytes are.
+    /// Where its bytes are. ROCr 7.2.4 says memory of every code object: it maps files, so only `uri` tells them apart.
     pub storage: CodeStorage,
 }
 

@@ -287,7 +287,8 @@ fn starts_without_pause_do_not_starve_a_run_that_waits() {
     let mut measured = 0;
     for queue in &queues {
         let ran = queue.ran.lock().unwrap();
-        let kernels = ran.iter().filter_map(|ran| if let Ran::Kernel(kernel) = ran { Some(*kernel) } else { None });
+        let kernels =
+            ran.iter().filter_map(|ran| if let Ran::Kernel(kernel) = ran { Some(*kernel) } else { None });
         assert_eq!(kernels.collect::<Vec<_>>(), expected, "each once, in order");
         let count = |mark| ran.iter().filter(|ran| **ran == Ran::Vendor(mark)).count();
         assert_eq!((count(START), count(READ)), (count(STOP), count(STOP)));
