@@ -407,7 +407,7 @@ impl Interceptor {
     ///
     /// # Safety
     /// A queue of the runtime.
-    unsafe fn met(&self, queue: *const hsa_queue_t) {
+    pub(crate) unsafe fn met(&self, queue: *const hsa_queue_t) {
         // SAFETY: by this function's contract.
         if let Some(agent) = unsafe { self.others.met(queue, |_| false) } {
             self.set_blind(agent, true);

@@ -104,6 +104,16 @@ pub(crate) unsafe fn slots(table: *mut HsaApiTable, interceptor: &Interceptor) -
             dispatch_time: hsa_amd_profiling_get_dispatch_time),
     ]);
     slots.extend(slot!(core, CoreApiTable, hsa_shut_down_fn, shut_down, pfn::hsa_shut_down).ok());
+    slots.extend(
+        slot!(
+            amd,
+            AmdExtTable,
+            hsa_amd_queue_intercept_create_fn,
+            intercept_create,
+            pfn::hsa_amd_queue_intercept_create
+        )
+        .ok(),
+    );
     let saved = &interceptor.hsa().table().amd;
     match technique {
         Technique::Runtime => {
@@ -164,6 +174,34 @@ unsafe extern "C-unwind" fn queue_create(
     answer("hsa_queue_create", |interceptor| {
         // SAFETY: the application's own arguments.
         unsafe { interceptor.create_queue(&creation, queue) }
+    })
+}
+
+/// Another tool makes an intercept queue: its own, whose packets nobody of ours sees.
+unsafe extern "C-unwind" fn intercept_create(
+    agent: hsa_agent_t,
+    size: u32,
+    kind: hsa_queue_type32_t,
+    callback: ErrorCallback,
+    data: *mut c_void,
+    private_segment_size: u32,
+    group_segment_size: u32,
+    queue: *mut *mut hsa_queue_t,
+) -> hsa_status_t {
+    answer("hsa_amd_queue_intercept_create", |newest| {
+        let create = newest.hsa().table().amd.hsa_amd_queue_intercept_create_fn;
+        let Some(create) = create else { return HSA_STATUS_ERROR };
+        // SAFETY: the caller's own arguments.
+        let status = unsafe {
+            create(agent, size, kind, callback, data, private_segment_size, group_segment_size, queue)
+        };
+        if status == HSA_STATUS_SUCCESS && !newest.is_inert() {
+            // SAFETY: the result, where the runtime just wrote it.
+            let made = unsafe { queue.read() };
+            // SAFETY: the queue that it made.
+            unsafe { newest.met(made) };
+        }
+        status
     })
 }
 

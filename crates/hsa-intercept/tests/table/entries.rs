@@ -153,6 +153,7 @@ unsafe extern "C-unwind" fn load_write(queue: *const hsa_queue_t) -> u64 {
 }
 
 unsafe extern "C-unwind" fn load_read(queue: *const hsa_queue_t) -> u64 {
+    state().looks.fetch_add(1, Ordering::Relaxed);
     object(queue).index(READ_INDEX).load(Ordering::Acquire)
 }
 
@@ -191,9 +192,7 @@ unsafe extern "C-unwind" fn signal_load(signal: hsa_signal_t) -> i64 {
 
 unsafe extern "C-unwind" fn signal_store(signal: hsa_signal_t, value: i64) {
     runtime::set(signal.handle, value);
-    for queue in runtime::queues() {
-        queue.doorbell_stored(signal.handle, value);
-    }
+    runtime::stored(signal.handle, value);
 }
 
 unsafe extern "C-unwind" fn silent_store(signal: hsa_signal_t, value: i64) {
@@ -258,11 +257,23 @@ unsafe extern "C-unwind" fn pool_allocate(
     }
     let pages = vec![[0u64; 512]; size.div_ceil(4096) + 1].leak();
     let address = pages.as_mut_ptr().cast::<u8>();
+    let address = address.wrapping_add(address.align_offset(4096));
+    state().live_bytes.fetch_add(size as i64, Ordering::Relaxed);
+    state().sizes.lock().unwrap().push((address.addr(), size));
     // SAFETY: the caller's result. A page more than asked for, so that it can begin at a page.
-    unsafe { put(address.wrapping_add(address.align_offset(4096)).cast(), into) }
+    unsafe { put(address.cast(), into) }
 }
 
-unsafe extern "C-unwind" fn pool_free(_address: *mut c_void) -> hsa_status_t {
+unsafe extern "C-unwind" fn pool_free(address: *mut c_void) -> hsa_status_t {
+    let mut sizes = state().sizes.lock().unwrap();
+    match sizes.iter().position(|(at, _)| *at == address.addr()) {
+        Some(index) => {
+            state().live_bytes.fetch_sub(sizes.swap_remove(index).1 as i64, Ordering::Relaxed);
+        }
+        None => {
+            state().misuses.fetch_add(1, Ordering::Relaxed);
+        }
+    }
     if state().is_down.load(Ordering::Acquire) {
         state().misuses.fetch_add(1, Ordering::Relaxed);
     }

@@ -5,6 +5,8 @@ mod application;
 #[cfg(test)]
 mod callbacks;
 #[cfg(test)]
+mod churn;
+#[cfg(test)]
 mod ends;
 #[cfg(test)]
 mod entries;
@@ -20,6 +22,8 @@ mod fronts;
 mod install;
 #[cfg(test)]
 mod others;
+#[cfg(test)]
+mod packets;
 #[cfg(test)]
 mod producers;
 #[cfg(test)]

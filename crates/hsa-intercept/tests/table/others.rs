@@ -114,3 +114,31 @@ fn queues_of_agents_that_are_no_gpus_are_passed_through() {
         runtime.assert_clean();
     }
 }
+
+// Another tool makes an intercept queue for the application: nobody of ours sees its packets, and that is said.
+#[test]
+fn an_intercept_queue_of_another_tool_makes_its_agent_blind() {
+    for technique in TECHNIQUES {
+        let runtime = Runtime::start();
+        let interceptor = runtime.install(technique);
+        let mut queue = std::ptr::null_mut();
+        let create = runtime.amd().hsa_amd_queue_intercept_create_fn.unwrap();
+        let none = std::ptr::null_mut();
+        // SAFETY: the arguments are in order.
+        let status = unsafe { create(gpu(1), 64, 0, None, none, u32::MAX, u32::MAX, &raw mut queue) };
+        assert_eq!(
+            (status, counts(&interceptor)),
+            (HSA_STATUS_SUCCESS, vec![(0, 0), (1, 0)]),
+            "{technique:?}"
+        );
+        runtime.submit(queue, &[kernel(1, 0)]);
+        runtime.run_until(|| ran(queue) == [1]);
+        let seen = runtime.queue(64);
+        assert_eq!(counts(&interceptor), [(0, 0), (1, 0)], "our own are not met");
+        assert_eq!(runtime.destroy(queue), HSA_STATUS_SUCCESS);
+        assert_eq!(counts(&interceptor), [(0, 0), (0, 0)]);
+        runtime.destroy(seen);
+        interceptor.shut_down().unwrap();
+        runtime.assert_clean();
+    }
+}

@@ -10,7 +10,7 @@ use wavescope_hsa_intercept::{
 };
 
 use crate::application::*;
-use crate::runtime::{self, Runtime};
+use crate::runtime::Runtime;
 use crate::service::*;
 
 const CONTEXT: ContextId = ContextId(1);

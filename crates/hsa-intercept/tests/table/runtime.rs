@@ -48,6 +48,13 @@ pub(crate) struct State {
     /// Signals that there were at each `hsa_shut_down`.
     pub(crate) left_at_end: Mutex<Vec<i64>>,
     pub(crate) live_queues: AtomicI64,
+    /// Allocations that were not freed.
+    pub(crate) live_bytes: AtomicI64,
+    pub(crate) sizes: Mutex<Vec<(usize, usize)>>,
+    /// How often a read index was asked for.
+    pub(crate) looks: AtomicU64,
+    /// Blocked waits.
+    pub(crate) waits: AtomicU64,
     /// Uses of something that was destroyed, and destructions of what was not there.
     pub(crate) misuses: AtomicI64,
     /// Calls of entries that take a queue, by name, with the queue they got.
@@ -55,6 +62,8 @@ pub(crate) struct State {
     pub(crate) notifier: Mutex<Option<Notifier>>,
     pub(crate) frozen: AtomicU32,
     queues: Mutex<Vec<&'static Queue>>,
+    /// Those whose doorbells call a hook.
+    intercept_queues: Mutex<Vec<&'static Queue>>,
     changed: (Mutex<()>, Condvar),
     ticks: AtomicU64,
 }
@@ -219,6 +228,7 @@ pub(crate) fn shut_down() -> hsa_status_t {
 
 /// Waits until the value is below `limit`.
 pub(crate) fn wait_below(handle: u64, limit: i64, ticks: u64) -> i64 {
+    state().waits.fetch_add(1, Ordering::Relaxed);
     let changed = &state().changed;
     let guard = changed.0.lock().unwrap();
     let timeout = Duration::from_nanos(ticks).min(Duration::from_millis(50));
@@ -245,6 +255,8 @@ pub(crate) struct Queue {
     intercepted: bool,
     /// Numbers of the kernels that ran.
     pub(crate) kernels: Mutex<Vec<u64>>,
+    /// Everything that ran, as it was in the ring.
+    pub(crate) packets: Mutex<Vec<AqlPacket>>,
 }
 
 /// As the runtime lays it out.
@@ -286,10 +298,14 @@ pub(crate) fn new_queue(
         written: Mutex::new(VecDeque::new()),
         intercepted,
         kernels: Mutex::new(Vec::new()),
+        packets: Mutex::new(Vec::new()),
     }));
     // SAFETY: just made, and only we know it.
     unsafe { (*block).behind = made };
     state().queues.lock().unwrap().push(made);
+    if intercepted {
+        state().intercept_queues.lock().unwrap().push(made);
+    }
     state().live_queues.fetch_add(1, Ordering::Relaxed);
     Ok(block.cast())
 }
@@ -309,6 +325,19 @@ pub(crate) fn object(queue: *const hsa_queue_t) -> &'static Queue {
 /// All queues that were ever made, oldest first.
 pub(crate) fn queues() -> Vec<&'static Queue> {
     state().queues.lock().unwrap().clone()
+}
+
+/// Somebody stored to a signal: perhaps the doorbell of an intercept queue.
+pub(crate) fn stored(signal: u64, value: i64) {
+    let queues = state().intercept_queues.lock().unwrap();
+    let rung = queues
+        .iter()
+        .copied()
+        .find(|queue| queue.alive.load(Ordering::Relaxed) && queue.header().doorbell_signal.handle == signal);
+    drop(queues);
+    if let Some(queue) = rung {
+        queue.ring_hook(value);
+    }
 }
 
 impl Queue {
@@ -394,16 +423,6 @@ impl Queue {
         done
     }
 
-    /// Somebody stored to a signal: perhaps the doorbell of this queue.
-    pub(crate) fn doorbell_stored(&'static self, signal: u64, rung: i64) {
-        if self.intercepted
-            && self.alive.load(Ordering::Relaxed)
-            && self.header().doorbell_signal.handle == signal
-        {
-            self.ring_hook(rung);
-        }
-    }
-
     /// The doorbell of an intercept queue: the hook gets all packets up to it.
     fn ring_hook(&'static self, rung: i64) {
         let read = self.index(crate::entries::READ_INDEX);
@@ -426,15 +445,13 @@ impl Queue {
 
     fn execute(&self, packet: &AqlPacket) -> bool {
         let completion = packet.completion_signal();
+        let mut dependencies = (0..5)
+            .map(|n| u64::from(packet.0[2 + 2 * n]) | u64::from(packet.0[3 + 2 * n]) << 32)
+            .filter(|dependency| *dependency != 0);
+        let fell = |dependency| value(dependency) == 0;
         match packet.header().kind() {
-            PacketType::BARRIER_AND => {
-                let blocked = (0..5)
-                    .map(|n| u64::from(packet.0[2 + 2 * n]) | u64::from(packet.0[3 + 2 * n]) << 32)
-                    .any(|dependency| dependency != 0 && value(dependency) != 0);
-                if blocked {
-                    return false;
-                }
-            }
+            PacketType::BARRIER_AND if !dependencies.all(fell) => return false,
+            PacketType::BARRIER_OR if !dependencies.any(fell) => return false,
             PacketType::KERNEL_DISPATCH => {
                 let kernel = u64::from(packet.0[8]);
                 self.kernels.lock().unwrap().push(kernel);
@@ -443,9 +460,10 @@ impl Queue {
                     word(completion).end.store(kernel * 10 + 5, Ordering::Relaxed);
                 }
             }
-            PacketType::VENDOR_SPECIFIC => {}
-            other => panic!("{other:?} in a ring"),
+            // Whatever else: those who write such packets know what they want.
+            _ => {}
         }
+        self.packets.lock().unwrap().push(*packet);
         if completion != 0 {
             add(completion, -1);
         }
