@@ -1,11 +1,6 @@
 //! What a store to a signal costs that is no doorbell, through the table with fronts installed and without:
 //! `intercept/store/*`. HIP stores to signals all the time.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "the scripted runtime of the tests"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "the scripted runtime of the tests")]
 #![expect(dead_code, reason = "the scripted runtime of the tests")]
 
 #[path = "../tests/table/application.rs"]
