@@ -61,7 +61,6 @@ pub(crate) fn may_block(packet: &AqlPacket) -> bool {
 }
 
 /// Whether `packet` runs a kernel: a dispatch, plain or extended.
-#[cfg_attr(not(test), expect(dead_code, reason = "the rewriter takes plain dispatches only so far"))]
 pub(crate) fn is_kernel(packet: &AqlPacket) -> bool {
     match packet.header().kind() {
         PacketType::KERNEL_DISPATCH => true,
@@ -79,7 +78,6 @@ const fn is_extended(packet: &AqlPacket) -> bool {
 /// An extended dispatch that waits for a signal, as two packets: a barrier that waits, and the same dispatch without. `None` for
 /// every other kernel. A queue must not get its agent before what its kernel waits for, and only for a packet before the
 /// kernel can be seen whether that is over.
-#[cfg_attr(not(test), expect(dead_code, reason = "the rewriter takes plain dispatches only so far"))]
 pub(crate) fn split_dependency(packet: &AqlPacket) -> Option<[AqlPacket; 2]> {
     let waits = is_extended(packet) && packet.0[EXTENDED_DEPENDENCY].iter().any(|&dword| dword != 0);
     waits.then(|| {

@@ -37,7 +37,7 @@ use crate::device::{Signal, SignalKind};
 use crate::fault::{self, Fault};
 use crate::flight::{Entry, Loose};
 use crate::kernel_trace::Traced;
-use crate::packets::{barrier, kernel_fields, may_block};
+use crate::packets::{barrier, is_kernel, kernel_fields, may_block, split_dependency};
 use crate::queue::{Queue, QueueSignals};
 use crate::serializer::{Gate, RunId};
 use crate::subscribers::Snapshot;
@@ -218,7 +218,14 @@ impl<'a> Rewriter<'a> {
         }
         for (index, packet) in packets.iter().enumerate() {
             self.left = packets.len() - index;
-            if is_kernel(packet) { self.kernel(packet) } else { self.other(packet) }
+            match split_dependency(packet) {
+                Some([wait, kernel]) => {
+                    self.other(&wait);
+                    self.kernel(&kernel);
+                }
+                None if is_kernel(packet) => self.kernel(packet),
+                None => self.other(packet),
+            }
         }
         self.end_tail();
         self.ring_bell();
@@ -391,8 +398,4 @@ fn retire_with(out: &mut Vec<AqlPacket>, last: bool, counter: Signal) {
         }
         _ => out.push(barrier(0, counter.0)),
     }
-}
-
-fn is_kernel(packet: &AqlPacket) -> bool {
-    packet.header().kind() == PacketType::KERNEL_DISPATCH
 }

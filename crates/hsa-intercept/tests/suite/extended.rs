@@ -20,7 +20,6 @@ fn extended(object: u32, dependency: u64, signal: u64) -> AqlPacket {
 
 // It is asked about with the grid that it has, and measured like any other: start, kernel, forward, read, stop.
 #[test]
-#[ignore = "the rewriter takes plain dispatches only so far"]
 fn an_extended_dispatch_is_measured() {
     let device = FakeDevice::new();
     let engine = Engine::new(device.clone(), [AGENT]);
@@ -45,7 +44,6 @@ fn an_extended_dispatch_is_measured() {
 
 // What it waits for may be what another queue's kernel sets: it must not get the agent before.
 #[test]
-#[ignore = "the rewriter takes plain dispatches only so far"]
 fn an_extended_dispatch_that_waits_does_not_hold_the_agent() {
     let device = FakeDevice::new();
     let engine = Engine::new(device.clone(), [AGENT]);
