@@ -16,6 +16,7 @@ use wavescope_workload::Signal;
 
 use crate::packets::{packet, packet_on, submit};
 use crate::rig::*;
+use crate::tracing::{self, Records};
 
 const WATCHDOG: Duration = Duration::from_millis(100);
 const MACHINE: &str = "gfx942";
@@ -90,6 +91,7 @@ fn stop(rig: &Rig, id: SubscriptionId) {
 fn a_kernel_that_spins_on_another_queues_kernel(rig: &Rig) {
     let (set, done) = (rig.application.signal(1).unwrap(), rig.application.signal(1).unwrap());
     let waits = Waits::new(None, &set);
+    let (records, tracing) = Records::start(rig);
     let id = waits.subscribe(rig);
     let [a, b] = [rig.queue(0), rig.queue(0)];
     let started = Instant::now();
@@ -109,6 +111,11 @@ fn a_kernel_that_spins_on_another_queues_kernel(rig: &Rig) {
     }
     stop(rig, id);
     assert_eq!(waits.ended()[2..], [3, 4, 5].map(|waves| (waves, Company::default())), "in order again");
+    tracing::stop(rig, tracing);
+    let traced =
+        records.completed().into_iter().map(|(kernel, _)| (kernel.dispatch.grid[0] / 64, kernel.serialized));
+    let serialized = [(1, false), (2, false), (3, true), (4, true), (5, true)];
+    assert_eq!(traced.collect::<Vec<_>>(), serialized);
 }
 
 // Field report G02: a collective, whose kernels end only when all of them have begun, one on each GPU. No GPU's kernel may wait
