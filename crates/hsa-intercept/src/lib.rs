@@ -86,7 +86,7 @@
 //! | G02 rocm-systems 10143 | `suite::reports::kernels_of_many_agents_can_all_begin_before_any_ends`, `counting`'s `dependent::a_collective_over_many_gpus_ends` |
 //! | G03 rocm-systems 8095 | `suite::reports::slow_dispatches_neither_pile_up_signals_nor_hold_back_other_queues`, `counting`'s `reports::slow_dispatches_hold_nobody_back_and_pile_up_no_signals_under_stress` |
 //! | G04 rocm-systems 7477 | `suite::emission::counted_kernel_stands_between_start_and_forward_read_stop` |
-//! | G05 rocm-systems 10405 | `loom_engine::a_destroyed_queue_keeps_its_signals_until_the_reaper_left_it`, `table::fronts::a_queue_is_destroyed_once` |
+//! | G05 rocm-systems 10405 | `loom_engine::a_destroyed_queue_keeps_its_signals_until_the_reaper_left_it`, `table::fronts::a_queue_is_destroyed_once`, `counting`'s `queues::queues_destroyed_with_work_on_its_way_lose_nothing_under_stress` |
 //! | G06 rocm-systems 10994 | `stress::toggled::each_kernel_runs_once_and_is_recorded_once_inside_a_window_and_never_outside`, `counting`'s `stress::everything_is_counted_once_under_stress` |
 //! | G07 rocm-systems 8212 | `suite::emission::nobody_subscribed_means_identical_packets_and_no_signal` |
 //! | G08 rocm-systems 4361 | `suite::reports::a_batch_of_4096_gives_4096_records_a_hundred_times`, `counting`'s `reports::one_doorbell_for_4096_kernels_gives_4096_records_under_stress` |

@@ -120,6 +120,32 @@ on_both_faces! {
         waves.sort_unstable();
         assert_eq!(waves, (1..=20).flat_map(|round| [round; 3 * 5]).collect::<Vec<_>>());
     }
+    /// Field report G05: nobody waits for the kernels of a queue that is destroyed. What was submitted to it is awaited and
+    /// delivered, while other threads do the same.
+    fn queues_destroyed_with_work_on_its_way_lose_nothing_under_stress(rig on "gfx942") {
+        const THREADS: usize = 3;
+        let is_long = std::env::var("NEXTEST_PROFILE").is_ok_and(|profile| profile == "stress");
+        let rounds = if is_long { 2_000 } else { 60 };
+        let (counting, records) = start(rig, 4);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                let rig = Shared(rig);
+                scope.spawn(move || {
+                    for _ in 0..rounds {
+                        let queue = rig.get().application.queue(rig.get().gpu(0), 64).unwrap();
+                        let kernels: Vec<_> = (1..=8).map(|waves| packet(rig.get(), waves, 0)).collect();
+                        submit(rig.get(), &queue, &kernels);
+                    }
+                });
+            }
+        });
+        counting.stop(LIMIT).unwrap();
+        let mut waves = all(&records);
+        waves.sort_unstable();
+        let expected: Vec<_> = (1..=8).flat_map(|waves| std::iter::repeat_n(waves, THREADS * rounds)).collect();
+        assert_eq!(waves.len(), expected.len());
+        assert_eq!(waves, expected);
+    }
 }
 
 with_fronts! {
