@@ -1,4 +1,5 @@
-//! Packets per second through one queue: barriers, kernels, counted kernels, traced kernels.
+//! Packets per second through one queue: barriers, kernels one after the other and beside each other, counted kernels,
+//! traced kernels.
 //!
 //! The producer keeps the ring full; each iteration submits a batch and waits for the completion of its last packet.
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rig::stream::Recorded;
-use rig::{Clock, Rig, barrier, dispatch};
+use rig::{Clock, Rig, barrier, dispatch, overlapping};
 use wavescope_core::{AqlPacket, PacketType};
 use wavescope_software_gpu::{ClockHost, DeviceOptions, Truth, TruthSink};
 
@@ -56,6 +57,11 @@ fn packets(criterion: &mut Criterion) {
     let mut kernels = vec![dispatch(kernel, [256, 1, 1], [256, 1, 1], 0); BATCH];
     kernels[BATCH - 1].set_completion_signal(signal);
     run(criterion, "kernels", &rig, BATCH as u64, &kernels, signal);
+
+    // The last one with the barrier bit: it ends when all have.
+    let last = kernels.len() - 1;
+    kernels[..last].iter_mut().for_each(|packet| *packet = overlapping(*packet));
+    run(criterion, "overlapping kernels", &rig, BATCH as u64, &kernels, signal);
 
     let loaded = recorded.load(&rig);
     let step = |signal| {

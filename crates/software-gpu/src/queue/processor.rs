@@ -2,8 +2,10 @@
 //!
 //! Order of a packet's completion: its effects; its place in the ring is invalidated; the read index grows; then, at
 //! its end, time stamps, signal value, mailbox and event. A kernel's place is given back when its waves are launched,
-//! so that later packets without the barrier bit overlap with it. No lock is held while ring or signals are written:
-//! a page that faults there stops this queue alone.
+//! so that later packets without the barrier bit overlap with it: kernels are launched in order, each as soon as the last
+//! wave of the one before has started. That holds in the device's time, whatever time the model takes: a kernel that was
+//! waiting in the ring, with nothing in between to wait for, follows at once (see `Order`). No lock is held while ring or
+//! signals are written: a page that faults there stops this queue alone.
 
 use std::sync::Arc;
 use std::time::Duration;
