@@ -1,5 +1,6 @@
 //! What a store to a signal costs that is no doorbell, through the table with fronts installed and without:
-//! `intercept/store/*`. HIP stores to signals all the time.
+//! `intercept/store/*`. HIP stores to signals all the time. And what one packet costs that is reserved, written and rung for,
+//! with nobody subscribed: `intercept/submit/*`.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "the scripted runtime of the tests")]
 #![expect(dead_code, reason = "the scripted runtime of the tests")]
 
@@ -34,6 +35,36 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
 }
 
+/// Submits one packet; the queue behind counts as empty.
+fn submit_one(runtime: &Runtime, queue: *mut hsa_sys::hsa_queue_t) {
+    let packet = wavescope_core::AqlPacket([2; 16]);
+    let index = runtime.reserve(queue, 1);
+    application::write(queue, index, black_box(&packet));
+    runtime.store(application::doorbell(queue), index.cast_signed());
+    let hardware = runtime::object(queue);
+    let written = hardware.index(entries::WRITE_INDEX).load(std::sync::atomic::Ordering::Relaxed);
+    hardware.index(entries::READ_INDEX).store(written, std::sync::atomic::Ordering::Relaxed);
+}
+
+fn bench_submit(criterion: &mut Criterion, runtime: &Runtime) {
+    let mut group = criterion.benchmark_group("intercept/submit");
+    for technique in [None, Some(Technique::Doorbell)] {
+        let interceptor = technique.map(|technique| runtime.install(technique));
+        let queue = runtime.queue(64);
+        let name = if technique.is_some() { "front" } else { "not installed" };
+        group.bench_function(name, |bencher| {
+            bencher.iter_custom(|rounds| {
+                let start = processor_time();
+                (0..rounds).for_each(|_| submit_one(runtime, queue));
+                processor_time() - start
+            });
+        });
+        assert_eq!(runtime.destroy(queue), hsa_sys::HSA_STATUS_SUCCESS);
+        interceptor.iter().for_each(|interceptor| interceptor.shut_down().unwrap());
+    }
+    group.finish();
+}
+
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("intercept/store");
@@ -64,5 +95,6 @@ fn main() {
         interceptor.iter().for_each(|interceptor| interceptor.shut_down().unwrap());
     }
     group.finish();
+    bench_submit(&mut criterion, &runtime);
     criterion.final_summary();
 }

@@ -32,7 +32,9 @@
 //! | `table`, `patch` | our entries in the runtime's table, and the way back |
 //! | `application_queues` | the application's queues by address, whichever technique made them |
 //! | `runtime_queue` | technique `runtime`: the runtime's intercept queues |
+//! | `late_end` | an intercept queue that ends under its own hook |
 //! | `front/` | technique `doorbell`: a ring, indices and doorbell of ours before a plain queue |
+//! | `gate` | nothing calls a runtime that may be going down, or is gone |
 //! | `engine`, `agent`, `queue` | agents, queues, subscriptions |
 //! | `snapshot` | the subscribers of an agent, swapped whole while hooks read them |
 //! | `rewrite`, `packets` | from the application's batch to what goes into the ring |
@@ -55,6 +57,8 @@
 //! | batches | at most 256 packets waiting around the end of the ring: ROCr 7.2.4 writes past a buffer with more | any |
 //! | kernels that went through before a measurement starts | may overlap with its first kernels if another queue runs them | awaited at a mark, one second at most |
 //! | threads | the runtime's event thread takes part and does not sleep while packets wait | one of ours, for full rings and for devices that ring |
+//! | thread of a record, if several feed one queue | may be the one that rang, not the one that submitted | the one that reserved the slot, or unknown |
+//! | a callback destroys its queue | at once for the application, for the runtime when it returned | at once |
 //! | doorbells rung by a device | not heard by ROCr 7.2.4, with any hook: the signal block that devices see is a copy | heard within 50 ms, within 1 ms while there are more |
 //! | runtime-internal queues (copies, fills) | untouched | untouched |
 //! | a forked child that rings its parent's queue | ends by SIGSEGV in ROCr 7.2.4, with any hook and without one: a child has none of the memory that is mapped for GPUs | nothing happens |
@@ -72,7 +76,10 @@
 //! them as leaked. Our entry of `hsa_shut_down` therefore destroys what is kept for queues that are gone (time carriers,
 //! gates, retire counters, doorbells of fronts) and the reaper's bell, before it passes the call on. With a queue left it
 //! destroys nothing: packets may still name those signals. It need not be the last `hsa_shut_down`: the next queue that is
-//! measured gets a new bell (`table::install::the_end_of_the_runtime_finds_no_signal_of_ours`, and `counting`'s
+//! measured gets a new bell. Around the call a gate is shut (`gate`): no thread of ours is inside the runtime, but for a tool
+//! that is unloaded and waits for its dispatches. If the runtime does not answer any more after it, the gate stays shut for
+//! good: fronts that are left do nothing, and what was in flight is lost (`table::ends`;
+//! `table::install::the_end_of_the_runtime_finds_no_signal_of_ours`, and `counting`'s
 //! `lifecycle::ends::the_tool_leaves_no_signal_behind` by ROCr's own count).
 //!
 //! # Field reports
@@ -86,7 +93,7 @@
 //! | G02 rocm-systems 10143 | `suite::reports::kernels_of_many_agents_can_all_begin_before_any_ends`, `counting`'s `dependent::a_collective_over_many_gpus_ends` |
 //! | G03 rocm-systems 8095 | `suite::reports::slow_dispatches_neither_pile_up_signals_nor_hold_back_other_queues`, `counting`'s `reports::slow_dispatches_hold_nobody_back_and_pile_up_no_signals_under_stress` |
 //! | G04 rocm-systems 7477 | `suite::emission::counted_kernel_stands_between_start_and_forward_read_stop` |
-//! | G05 rocm-systems 10405 | `loom_engine::a_destroyed_queue_keeps_its_signals_until_the_reaper_left_it`, `table::fronts::a_queue_is_destroyed_once`, `counting`'s `queues::queues_destroyed_with_work_on_its_way_lose_nothing_under_stress` |
+//! | G05 rocm-systems 10405 | `loom_engine::a_destroyed_queue_keeps_its_signals_until_the_reaper_left_it`, `table::fronts::a_queue_is_destroyed_once`, `table::churn::a_thread_submits_while_another_destroys_and_creates_queues`, `counting`'s `queues::queues_destroyed_with_work_on_its_way_lose_nothing_under_stress` |
 //! | G06 rocm-systems 10994 | `stress::toggled::each_kernel_runs_once_and_is_recorded_once_inside_a_window_and_never_outside`, `counting`'s `stress::everything_is_counted_once_under_stress` |
 //! | G07 rocm-systems 8212 | `suite::emission::nobody_subscribed_means_identical_packets_and_no_signal` |
 //! | G08 rocm-systems 4361 | `suite::reports::a_batch_of_4096_gives_4096_records_a_hundred_times`, `counting`'s `reports::one_doorbell_for_4096_kernels_gives_4096_records_under_stress` |

@@ -121,11 +121,11 @@ impl Table {
     }
 
     /// Adds an entry; `false` if the table is full. Callers hold the registry's lock.
-    fn insert(&self, key: usize, front: &SharedFront) -> bool {
+    fn insert(&self, key: usize, front: *const Front) -> bool {
         let first = spread(key, PLACES);
         for place in (0..PLACES).map(|step| (first + step) % PLACES) {
             if matches!(self.keys[place].load(Ordering::Relaxed), EMPTY | LEFT) {
-                self.fronts[place].store(Arc::as_ptr(front).cast_mut(), Ordering::Release);
+                self.fronts[place].store(front.cast_mut(), Ordering::Release);
                 self.keys[place].store(key, Ordering::Release);
                 return true;
             }
@@ -201,10 +201,10 @@ impl Registry {
     pub(crate) fn add(&self, front: &SharedFront) -> bool {
         let mut owned = self.owned.lock();
         let (queue, doorbell) = keys(front);
-        if !self.queues.insert(queue, front) {
+        if !self.queues.insert(queue, Arc::as_ptr(front)) {
             return false;
         }
-        if !self.doorbells.insert(doorbell, front) {
+        if !self.doorbells.insert(doorbell, Arc::as_ptr(front)) {
             self.queues.remove(queue);
             return false;
         }
@@ -304,4 +304,31 @@ impl Owned {
 
 fn keys(front: &Front) -> (usize, usize) {
     (front.pointer().addr().get(), front.doorbell().0 as usize)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Places at which a search does not end.
+    fn used(table: &Table) -> usize {
+        table.keys.iter().filter(|key| key.load(Ordering::Relaxed) != EMPTY).count()
+    }
+
+    // Entries that left do not fill the table: a search for what is not there stays short.
+    #[test]
+    fn places_that_were_left_become_empty_again() {
+        const LIVE: usize = 100;
+        let table = Box::new(Table::new());
+        let key = |round: usize| 0x7F00_0000_0000 + round * 0x3040;
+        for round in 0..100_000 {
+            assert!(table.insert(key(round), std::ptr::null()));
+            if round >= LIVE {
+                table.remove(key(round - LIVE));
+            }
+        }
+        assert!((LIVE..2 * LIVE).contains(&used(&table)), "{}", used(&table));
+        (100_000 - LIVE..100_000).for_each(|round| table.remove(key(round)));
+        assert_eq!(used(&table), 0);
+    }
 }

@@ -8,42 +8,8 @@ use wavescope_core::Interception;
 use wavescope_hsa_intercept::Technique;
 
 use crate::application::*;
-use crate::runtime::{self, CPU, Runtime, state};
+use crate::runtime::{self, Runtime, state};
 use crate::service::*;
-
-/// Time of this thread for looking a queue up, the least of several tries.
-fn look_up(runtime: &Runtime, queue: *mut hsa_queue_t) -> Duration {
-    const LOOKS: u32 = 2000;
-    let load = runtime.core().hsa_queue_load_write_index_relaxed_fn.unwrap();
-    let once = || {
-        let started = Instant::now();
-        for _ in 0..LOOKS {
-            // SAFETY: the queue lives.
-            unsafe { load(queue) };
-        }
-        started.elapsed() / LOOKS
-    };
-    (0..20).map(|_| once()).min().unwrap()
-}
-
-// Places in the table of fronts that were left are used again: a look-up that finds nothing stays short.
-#[test]
-fn a_look_up_stays_short_however_many_queues_came_and_went() {
-    let runtime = Runtime::start();
-    let interceptor = runtime.install(Technique::Doorbell);
-    let (front, plain) = (runtime.queue(64), runtime.try_queue(CPU, 64, None, std::ptr::null_mut()).unwrap());
-    let before = (look_up(&runtime, front), look_up(&runtime, plain));
-    for _ in 0..12_000 {
-        let queue = runtime.queue(1);
-        assert_eq!(runtime.destroy(queue), HSA_STATUS_SUCCESS);
-    }
-    let after = (look_up(&runtime, front), look_up(&runtime, plain));
-    // Through thousands of places it would be a hundred times as long.
-    assert!(after.0 < before.0 * 5 && after.1 < before.1 * 5, "{before:?}, then {after:?}");
-    runtime.destroy(front);
-    interceptor.shut_down().unwrap();
-    runtime.assert_clean();
-}
 
 // The memory of a front goes back to the runtime with its queue.
 #[test]
