@@ -37,6 +37,7 @@ pub(crate) struct Control {
 
 impl Control {
     /// Serves a queue until it is stopped.
+    #[inline]
     pub(super) fn serve(&self, consumer: &mut impl Consumer) {
         while !self.stopped() {
             // Taken before the look: a doorbell that comes during the look must keep the consumer from sleeping.

@@ -73,6 +73,8 @@ impl Consumer for Processor {
     /// Whether only the doorbell can bring news; it then wakes the thread.
     type Lull = bool;
 
+    // Once for each packet, with what it calls: a call each is a measurable part of a barrier packet's time.
+    #[inline]
     fn look(&mut self) -> Option<bool> {
         match self.retire().and_then(|()| self.step()) {
             Ok(Step::Progress) => self.pause.reset(),
@@ -172,6 +174,7 @@ impl Processor {
     }
 
     /// One round: at most one packet.
+    #[inline]
     fn step(&mut self) -> Result<Step, QueueFault> {
         if self.dead || self.control.inactive() {
             return Ok(Step::Idle);
@@ -216,6 +219,7 @@ impl Processor {
         self.config.ring + index % u64::from(self.config.packets) * PACKET_BYTES
     }
 
+    #[inline]
     fn execute(&mut self, packet: &AqlPacket) -> Result<Step, QueueFault> {
         let signal = packet.completion_signal();
         match Packet::parse(packet) {
@@ -309,6 +313,7 @@ impl Processor {
     }
 
     /// Ends a packet that takes no time of its own.
+    #[inline]
     fn finish(&mut self, signal: u64) -> Result<(), QueueFault> {
         let index = self.read;
         let end = self.clock();
