@@ -1,12 +1,13 @@
 //! Code objects that come and go, against what the loader says of them, and the names of kernels in records.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 
 use hsa_sys::{
-    HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_FILE, HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_MEMORY,
+    HSA_STATUS_ERROR_INVALID_ARGUMENT, HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_MEMORY,
     HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_FILE,
     HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_BASE,
     HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_SIZE,
@@ -150,61 +151,126 @@ fn life(rig: &Rig, source: Source<'_>, check: impl FnOnce(&CodeObject, &Executab
     check_unload(rig, &load, &heard.take());
 }
 
-/// The storage is what the loader says, and leads to the bytes. ROCr 7.2.4 maps files, and calls that memory; only the URI
-/// names the file.
-fn check_storage(code: &CodeObject, executable: &Executable<'_>, descriptor: Option<i32>, bytes: &[u8]) {
+/// A file in memory, by the application's own `mmap`.
+struct Mapping(*const u8, usize);
+
+impl Mapping {
+    fn new(file: &File, bytes: usize) -> Self {
+        let (nowhere, access, flags) = (std::ptr::null_mut(), libc::PROT_READ, libc::MAP_PRIVATE);
+        // SAFETY: a new mapping, wherever the system likes.
+        let address = unsafe { libc::mmap(nowhere, bytes, access, flags, file.as_raw_fd(), 0) };
+        assert_ne!(address, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+        Self(address.cast(), bytes)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nothing that was made of it is used any more.
+        assert_eq!(unsafe { libc::munmap(self.0.cast_mut().cast(), self.1) }, 0);
+    }
+}
+
+/// The storage is what the loader says, and leads to the bytes. ROCr 7.2.4 says memory of everything, also of files, which it
+/// maps: only the URI names the file.
+fn check_storage(code: &CodeObject, executable: &Executable<'_>, bytes: &[u8]) {
     let said = |attribute| executable.said(attribute);
     let kind = said(HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_TYPE) as u32;
-    if kind == HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_FILE.0 {
-        let descriptor = descriptor.expect("it was loaded from a file");
-        let told = said(HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_FILE);
-        assert_eq!((told as i32, code.storage), (descriptor, CodeStorage::File { descriptor }));
-        return;
-    }
     assert_eq!(kind, HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_MEMORY.0);
+    let file = executable.ask(HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_FILE);
+    assert_eq!(file, Err(HSA_STATUS_ERROR_INVALID_ARGUMENT));
     let address = said(HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_BASE);
     let size = said(HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_SIZE);
     assert_eq!(code.storage, CodeStorage::Memory { address, size });
     let address = std::ptr::with_exposed_provenance::<u8>(address as usize);
-    // SAFETY: the loader keeps the bytes as long as the code object is loaded.
+    // SAFETY: the loader keeps the bytes as long as the code object is loaded and its reader there.
     assert_eq!(unsafe { std::slice::from_raw_parts(address, size as usize) }, bytes);
+}
+
+/// The mapping of a file that an address lies in: the file's name and the address' offset in the file, as the kernel has them
+/// (`/proc/self/maps`).
+fn mapped(address: usize) -> (String, usize) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let hex = |text: &str| usize::from_str_radix(text, 16).unwrap();
+    let place = |line: &str| {
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        let (from, to) = fields[0].split_once('-').unwrap();
+        let is_inside = (hex(from)..hex(to)).contains(&address);
+        is_inside.then(|| (fields[5].to_owned(), hex(fields[2]) + address - hex(from)))
+    };
+    maps.lines().find_map(place).unwrap()
+}
+
+/// A file: padding, a code object, padding.
+fn file_with(before: usize, bytes: &[u8], after: usize) -> (tempfile::NamedTempFile, String) {
+    let mut named = tempfile::NamedTempFile::new().unwrap();
+    named.write_all(&vec![0xaa; before]).unwrap();
+    named.write_all(bytes).unwrap();
+    named.write_all(&vec![0xbb; after]).unwrap();
+    let path = named.path().to_str().unwrap().to_owned();
+    (named, path)
 }
 
 on_both_faces! {
     fn a_code_object_from_memory_is_what_the_loader_says(rig on "gfx942") {
-        // On the heap: ROCr calls what lies in a mapped file, like the data of a program, by the name of that file.
         let bytes = kernels::vectors(GPU).unwrap().to_vec();
         life(rig, Source::Memory(&bytes), |code, executable| {
-            check_storage(code, executable, None, &bytes);
+            check_storage(code, executable, &bytes);
             let (address, size) = (bytes.as_ptr().addr(), bytes.len());
             let process = std::process::id();
             assert_eq!(&*code.uri, format!("memory://{process}#offset={address:#x}&size={size}"));
         });
     }
 
+    /// As HIP does: the code objects are data of the program, or of a library. Where the program was started through a loader
+    /// by hand, as on ROCr here, the system calls it by the loader's name, and so does ROCr.
+    fn a_code_object_from_the_data_of_the_program_is_named_by_its_file(rig on "gfx942") {
+        let bytes = kernels::vectors(GPU).unwrap();
+        life(rig, Source::Memory(bytes), |code, executable| {
+            check_storage(code, executable, bytes);
+            let (file, offset) = mapped(bytes.as_ptr().addr());
+            assert!(file.contains("/suite-"), "{file}: not this program");
+            let program = std::fs::read_link("/proc/self/exe").unwrap();
+            let (program, size) = (program.display(), bytes.len());
+            assert_eq!(&*code.uri, format!("file://{program}#offset={offset}&size={size}"));
+        });
+    }
+
+    /// Only what the system's loader mapped has a file's name (unless `HSA_LOADER_ENABLE_MMAP_URI` says otherwise).
+    fn a_code_object_from_a_file_that_the_application_maps_is_memory(rig on "gfx942") {
+        let bytes = kernels::vectors(GPU).unwrap();
+        let (named, path) = file_with(OFFSET, bytes, 100);
+        let mapping = Mapping::new(named.as_file(), OFFSET + bytes.len());
+        let address = mapping.0.addr() + OFFSET;
+        assert_eq!(mapped(address), (path, OFFSET));
+        // SAFETY: nobody changes the file while it is mapped.
+        let there = unsafe { std::slice::from_raw_parts(mapping.0.wrapping_add(OFFSET), bytes.len()) };
+        life(rig, Source::Memory(there), |code, executable| {
+            check_storage(code, executable, bytes);
+            let (process, size) = (std::process::id(), bytes.len());
+            assert_eq!(&*code.uri, format!("memory://{process}#offset={address:#x}&size={size}"));
+        });
+    }
+
     fn a_code_object_from_a_file_is_what_the_loader_says(rig on "gfx942") {
         let bytes = kernels::vectors(GPU).unwrap();
-        let mut named = tempfile::NamedTempFile::new().unwrap();
-        named.write_all(bytes).unwrap();
-        let path = named.path().to_str().unwrap().to_owned();
+        let (named, path) = file_with(0, bytes, 0);
         life(rig, Source::File(named.as_file()), |code, executable| {
-            check_storage(code, executable, Some(named.as_file().as_raw_fd()), bytes);
+            check_storage(code, executable, bytes);
             assert_eq!(&*code.uri, format!("file://{path}"));
         });
     }
 
-    /// As in a fat binary: the code object begins somewhere in the file.
+    /// As in a fat binary: the code object begins somewhere in the file, or ends before the file does.
     fn a_code_object_from_a_part_of_a_file_is_named_with_its_place(rig on "gfx942") {
         let bytes = kernels::vectors(GPU).unwrap();
-        let mut named = tempfile::NamedTempFile::new().unwrap();
-        named.write_all(&[0xaa; OFFSET]).unwrap();
-        named.write_all(bytes).unwrap();
-        named.write_all(&[0xbb; 100]).unwrap();
-        let path = named.path().to_str().unwrap().to_owned();
-        life(rig, Source::Part(named.as_file(), OFFSET, bytes.len()), |code, executable| {
-            check_storage(code, executable, Some(named.as_file().as_raw_fd()), bytes);
-            assert_eq!(&*code.uri, format!("file://{path}#offset={OFFSET}&size={}", bytes.len()));
-        });
+        for offset in [OFFSET, 0] {
+            let (named, path) = file_with(offset, bytes, 100);
+            life(rig, Source::Part(named.as_file(), offset, bytes.len()), |code, executable| {
+                check_storage(code, executable, bytes);
+                assert_eq!(&*code.uri, format!("file://{path}#offset={offset}&size={}", bytes.len()));
+            });
+        }
     }
 
     /// Two objects in turn until one of them lies where the other was: addresses lead to the newer kernels, and ids are new.

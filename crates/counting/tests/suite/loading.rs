@@ -1,7 +1,7 @@
 //! Code objects loaded by calls of the test's own: from memory, from a file, from a part of a file. What the loader says of
 //! them is asked here too.
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -94,10 +94,19 @@ impl<'a> Executable<'a> {
 
     /// A number that the loader knows of the code object.
     pub(crate) fn said(&self, attribute: hsa_ven_amd_loader_loaded_code_object_info_t) -> u64 {
+        self.ask(attribute).unwrap()
+    }
+
+    /// As [`said`](Self::said), where the loader may have no answer.
+    pub(crate) fn ask(
+        &self,
+        attribute: hsa_ven_amd_loader_loaded_code_object_info_t,
+    ) -> Result<u64, hsa_status_t> {
         let mut value = 0_u64;
-        let get = loader(self.rig).hsa_ven_amd_loader_loaded_code_object_get_info;
-        must!(get, self.code, attribute, (&raw mut value).cast::<c_void>());
-        value
+        let get = loader(self.rig).hsa_ven_amd_loader_loaded_code_object_get_info.unwrap();
+        // SAFETY: the code object is loaded; the number takes what is asked for.
+        let status = unsafe { get(self.code, attribute, (&raw mut value).cast()) };
+        if status == HSA_STATUS_SUCCESS { Ok(value) } else { Err(status) }
     }
 
     /// First address and end of all segments, by the loader's list of segments.

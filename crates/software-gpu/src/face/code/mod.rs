@@ -8,7 +8,8 @@ mod executable;
 mod image;
 mod reader;
 mod registry;
+mod uri;
 
 pub(super) use executable::{Loaded, Symbol, SymbolKind};
-pub(super) use reader::{Reader, Storage};
+pub(super) use reader::Reader;
 pub(super) use registry::CodeObjects;

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use hsa_sys::*;
 
 use super::code::create_file_reader;
-use crate::face::code::{Loaded, Storage};
+use crate::face::code::Loaded;
 use crate::face::error::{Failure, Outcome, proceed, status};
 use crate::face::out::{put, put_bytes};
 use crate::face::runtime::current;
@@ -87,18 +87,13 @@ unsafe extern "C-unwind" fn query_segment_descriptors(
 }
 
 fn descriptor(loaded: &Loaded) -> hsa_ven_amd_loader_segment_descriptor_t {
-    let (kind, base, bytes) = match &loaded.storage {
-        Storage::Memory { base, bytes } => {
-            (HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_MEMORY, *base as usize, *bytes)
-        }
-        Storage::File { bytes, .. } => (HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_FILE, 0, *bytes),
-    };
+    let storage = &loaded.storage;
     hsa_ven_amd_loader_segment_descriptor_t {
         agent: loaded.agent,
         executable: hsa_executable_t { handle: loaded.executable },
-        code_object_storage_type: kind,
-        code_object_storage_base: std::ptr::without_provenance(base),
-        code_object_storage_size: bytes as usize,
+        code_object_storage_type: HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_MEMORY,
+        code_object_storage_base: std::ptr::with_exposed_provenance(storage.base as usize),
+        code_object_storage_size: storage.bytes as usize,
         code_object_storage_offset: 0,
         segment_base: std::ptr::with_exposed_provenance(loaded.base as usize),
         segment_size: loaded.bytes as usize,
@@ -151,7 +146,7 @@ unsafe extern "C-unwind" fn loaded_code_object_get_info(
 }
 
 fn info(loaded: &Loaded, attribute: hsa_ven_amd_loader_loaded_code_object_info_t) -> Outcome<Vec<u8>> {
-    let uri = loaded.storage.uri();
+    let storage = &loaded.storage;
     Ok(match attribute {
         HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_EXECUTABLE => loaded.executable.to_ne_bytes().to_vec(),
         HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_KIND => {
@@ -161,38 +156,22 @@ fn info(loaded: &Loaded, attribute: hsa_ven_amd_loader_loaded_code_object_info_t
         HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_LOAD_DELTA => loaded.delta.to_ne_bytes().to_vec(),
         HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_LOAD_BASE => loaded.base.to_ne_bytes().to_vec(),
         HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_LOAD_SIZE => loaded.bytes.to_ne_bytes().to_vec(),
-        HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_URI_LENGTH => (uri.len() as u32).to_ne_bytes().to_vec(),
-        // Not terminated: the length is asked for apart.
-        HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_URI => uri.into_bytes(),
-        _ => storage_info(&loaded.storage, attribute).ok_or(Failure::ARGUMENT)?,
-    })
-}
-
-fn storage_info(
-    storage: &Storage,
-    attribute: hsa_ven_amd_loader_loaded_code_object_info_t,
-) -> Option<Vec<u8>> {
-    let kind = match storage {
-        Storage::Memory { .. } => HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_MEMORY,
-        Storage::File { .. } => HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_FILE,
-    };
-    Some(match (attribute, storage) {
-        (HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_TYPE, _) => {
-            kind.0.to_ne_bytes().to_vec()
+        HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_URI_LENGTH => {
+            (storage.uri.len() as u32).to_ne_bytes().to_vec()
         }
-        (
-            HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_BASE,
-            Storage::Memory { base, .. },
-        ) => base.to_ne_bytes().to_vec(),
-        (
-            HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_SIZE,
-            Storage::Memory { bytes, .. },
-        ) => bytes.to_ne_bytes().to_vec(),
-        (
-            HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_FILE,
-            Storage::File { descriptor, .. },
-        ) => descriptor.to_ne_bytes().to_vec(),
-        _ => return None,
+        // Not terminated: the length is asked for apart.
+        HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_URI => storage.uri.clone().into_bytes(),
+        HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_TYPE => {
+            HSA_VEN_AMD_LOADER_CODE_OBJECT_STORAGE_TYPE_MEMORY.0.to_ne_bytes().to_vec()
+        }
+        HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_BASE => {
+            storage.base.to_ne_bytes().to_vec()
+        }
+        HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_SIZE => {
+            storage.bytes.to_ne_bytes().to_vec()
+        }
+        // Also the descriptor of the file: the runtime says memory of everything, and has none.
+        _ => return Err(Failure::ARGUMENT),
     })
 }
 
