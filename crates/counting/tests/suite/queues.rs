@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use hsa_sys::amd_queue_v2_t;
 use wavescope_core::{AqlPacket, DispatchCounters, Fence, PacketHeader, PacketType, Records};
@@ -10,6 +11,9 @@ use wavescope_workload::{Batch, Dependency, Launch};
 
 use crate::packets::*;
 use crate::rig::*;
+
+/// How long a doorbell may stay unheard before it counts as that: a front takes 50 ms at most.
+const DEAF: Duration = Duration::from_millis(300);
 
 fn launch(rig: &Rig, waves: u32) -> Launch {
     Launch::new(rig.kernel(0, "empty"), [64 * waves, 1, 1], [64, 1, 1])
@@ -214,6 +218,24 @@ with_fronts! {
         }
         counting.stop(LIMIT).unwrap();
         assert_eq!(all(&records), (1..=20).collect::<Vec<_>>());
+    }
+}
+
+with_intercept_queues! {
+    /// ROCr 7.2.4 means to hear it, but the signal block that it shows to devices is a copy, which nobody watches
+    /// (`core/runtime/intercept_queue.cpp`). The packet waits for the next doorbell of the host.
+    fn a_doorbell_rung_by_a_device_is_not_heard(rig on "gfx942") {
+        let (counting, records) = start(rig, 4);
+        let queue = rig.application.queue(rig.gpu(0), 64).unwrap();
+        let done = rig.application.signal(1).unwrap();
+        let index = reserve(rig, &queue, 1);
+        write(&queue, index, &packet(rig, 7, done.handle().handle));
+        device_store(&queue, index.cast_signed());
+        assert!(done.wait_below(1, DEAF).is_err(), "heard");
+        ring(rig, &queue, index);
+        done.wait_below(1, LIMIT).unwrap();
+        counting.stop(LIMIT).unwrap();
+        assert_eq!(all(&records), [7]);
     }
 }
 

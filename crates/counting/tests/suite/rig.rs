@@ -68,9 +68,9 @@ macro_rules! on_both_faces {
     )* };
 }
 
-/// The same for what only holds with queue fronts.
-macro_rules! with_fronts {
-    ($($(#[$doc:meta])* fn $name:ident($rig:ident on $machine:literal) $body:block)*) => { $(
+/// The same for what only holds with one technique.
+macro_rules! with_technique {
+    ($technique:ident: $($(#[$doc:meta])* fn $name:ident($rig:ident on $machine:literal) $body:block)*) => { $(
         $(#[$doc])*
         mod $name {
             use super::*;
@@ -79,18 +79,28 @@ macro_rules! with_fronts {
 
             #[test]
             fn in_process() {
-                check(&Rig::in_process($machine, Technique::Doorbell));
+                check(&Rig::in_process($machine, Technique::$technique));
             }
 
             #[test]
             fn on_rocr() {
-                Rig::on_rocr(module_path!(), "on_rocr", $machine, Technique::Doorbell, check);
+                Rig::on_rocr(module_path!(), "on_rocr", $machine, Technique::$technique, check);
             }
         }
     )* };
 }
 
-pub(crate) use {on_both_faces, with_fronts};
+/// What only holds with queue fronts.
+macro_rules! with_fronts {
+    ($($tests:tt)*) => { with_technique! { Doorbell: $($tests)* } };
+}
+
+/// What only holds with the runtime's intercept queues.
+macro_rules! with_intercept_queues {
+    ($($tests:tt)*) => { with_technique! { Runtime: $($tests)* } };
+}
+
+pub(crate) use {on_both_faces, with_fronts, with_intercept_queues, with_technique};
 
 impl Rig {
     /// On the runtime in this process.

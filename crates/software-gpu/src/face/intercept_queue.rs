@@ -9,6 +9,8 @@
 //!   is left *overflows*: it waits for a barrier packet (the *retry point*) whose completion rings this queue again on
 //!   the event thread. If a handler calls its writer again meanwhile, packets overtake each other.
 //! * A doorbell from inside a handler, of this queue or another, is left to the event thread.
+//! * A doorbell that a device rings, by a store to the signal's value, is not heard: the event thread watches a signal of
+//!   its own, and ROCr 7.2.4 shows devices only a copy of that one's block.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -32,7 +34,7 @@ pub(super) const WRAP_LIMIT: u64 = 256;
 /// The smallest ring: a packet, a retry point in process, and room for the next retry point.
 pub(super) const SMALLEST: u32 = 3;
 
-/// Value of the doorbell signal while nothing rings it from a device or from inside a handler.
+/// Value of the deferred doorbell while nothing rings it from a handler or a retry point.
 const QUIET: i64 = -1;
 
 /// Vendor format of the packet that calls back when it would be written to the hardware ring.
@@ -65,7 +67,10 @@ unsafe impl Sync for Interceptor {}
 pub(super) struct InterceptQueue {
     block: QueueBlock,
     hardware: HardwareQueue,
+    /// The application's: a store through the API comes here, one to its value goes nowhere.
     doorbell: &'static Signal,
+    /// What the event thread watches.
+    deferred: &'static Signal,
     interceptors: RwLock<Vec<Interceptor>>,
     /// Next packet of the application's ring. The lock is held while handlers run.
     next: Mutex<u64>,
@@ -106,12 +111,14 @@ impl InterceptQueue {
         events: &Arc<AsyncEvents>,
     ) -> Outcome<Arc<Self>> {
         let block = QueueBlock::allocate(memory, hardware.block().packets())?;
-        let doorbell = Signal::create(QUIET, Wake::Interrupt);
+        let doorbell = Signal::create(QUIET, Wake::Poll);
+        let deferred = Signal::create(QUIET, Wake::Interrupt);
         block.describe(id, kind, doorbell.handle(), limits);
         let queue = Arc::new(Self {
             block,
             hardware,
             doorbell,
+            deferred,
             interceptors: RwLock::default(),
             next: Mutex::new(0),
             submission: Mutex::default(),
@@ -119,7 +126,7 @@ impl InterceptQueue {
             events: Arc::clone(events),
         });
         doorbell.connect(Arc::new(Front(Arc::downgrade(&queue))));
-        let condition = Condition { signal: doorbell, condition: HSA_SIGNAL_CONDITION_NE, compare: QUIET };
+        let condition = Condition { signal: deferred, condition: HSA_SIGNAL_CONDITION_NE, compare: QUIET };
         let ringer = Arc::downgrade(&queue);
         events.watch(condition, Handler::Internal(Box::new(move |value| ring_later(&ringer, value))));
         Ok(queue)
@@ -146,6 +153,7 @@ impl InterceptQueue {
         self.active.store(false, Ordering::Release);
         self.doorbell.disconnect();
         self.doorbell.destroy();
+        self.deferred.destroy();
         self.events.quiesce();
         drop(self.next.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -156,8 +164,8 @@ impl InterceptQueue {
             return;
         }
         if is_inside() {
-            self.doorbell.value().store(index.cast_signed(), Ordering::Release);
-            self.doorbell.notify();
+            self.deferred.value().store(index.cast_signed(), Ordering::Release);
+            self.deferred.notify();
             return;
         }
         self.process();
@@ -261,7 +269,7 @@ impl InterceptQueue {
     fn submit_retry_point(&self) -> u64 {
         let mut barrier = AqlPacket([0; 16]);
         barrier.set_header(PacketHeader::new(PacketType::BARRIER_AND, true, Fence::None, Fence::None));
-        barrier.set_completion_signal(self.doorbell.handle().handle);
+        barrier.set_completion_signal(self.deferred.handle().handle);
         let index = self.hardware.block().write_index().fetch_add(1, Ordering::AcqRel);
         self.hardware.block().store_body(index, &barrier);
         self.hardware.block().publish(index, &barrier);
@@ -349,12 +357,12 @@ fn grant(demand: Demand) -> u64 {
     if retrying && room > 1 + reserve { room - reserve } else { 0 }
 }
 
-/// On the event thread: a device or a handler rang.
+/// On the event thread: a handler rang, or a retry point has run.
 fn ring_later(queue: &Weak<InterceptQueue>, value: i64) -> bool {
     let Some(queue) = queue.upgrade().filter(|queue| queue.active.load(Ordering::Acquire)) else {
         return false;
     };
-    queue.doorbell.value().store(QUIET, Ordering::Release);
+    queue.deferred.value().store(QUIET, Ordering::Release);
     queue.ring(value.cast_unsigned());
     true
 }
