@@ -4,13 +4,14 @@
 //! installed. None is ever freed: an application may keep a pointer to a replaced entry for good, and its queues go on with
 //! the interceptor that made them.
 
+use std::ffi::c_int;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hsa_sys::{
-    HSA_STATUS_ERROR_NOT_INITIALIZED, HSA_STATUS_SUCCESS, HsaApiTable, hsa_agent_t,
+    HSA_STATUS_ERROR, HSA_STATUS_ERROR_NOT_INITIALIZED, HSA_STATUS_SUCCESS, HsaApiTable, hsa_agent_t,
     hsa_amd_profiling_dispatch_time_t, hsa_executable_t, hsa_queue_t, hsa_signal_t, hsa_status_t,
 };
 use wavescope_core::sync::atomic::{AtomicBool, Ordering};
@@ -82,6 +83,9 @@ impl Default for Options {
 /// How long the end of a runtime waits for our threads to let go of signals.
 const LONGEST_FAREWELL: Duration = Duration::from_secs(2);
 
+/// How long a thread of ours takes to come back from the runtime once it was woken.
+const MOMENT: Duration = Duration::from_millis(5);
+
 /// Interception of one runtime: implements [`Interception`] for the services.
 pub struct Interceptor {
     hsa: Hsa,
@@ -103,6 +107,8 @@ struct Ends {
     count: u32,
     /// Fronts that nobody reads meanwhile.
     held: Vec<SharedFront>,
+    /// The gate was opened again for a tool that is unloaded.
+    reopened: bool,
 }
 
 impl Interceptor {
@@ -226,9 +232,7 @@ impl Interceptor {
         }
         self.over.store(true, Ordering::Release);
         let deadline = Deadline::after(self.options.drain_timeout);
-        if GoingDown::is_current() {
-            self.reopen();
-        }
+        self.reopen_if_unloaded();
         let outcome = self.engine.shut_down_until(deadline);
         let none_left = self.queues.end_if_no_fronts(deadline);
         if matches!(none_left, Ok(true)) {
@@ -275,7 +279,7 @@ impl Interceptor {
             ends.held.clear();
         } else if !self.device.is_open() {
             self.set_gone(&mut ends.held);
-        } else if ends.count == 0 {
+        } else if ends.count == 0 && !std::mem::take(&mut ends.reopened) {
             self.release(std::mem::take(&mut ends.held));
         }
     }
@@ -287,13 +291,20 @@ impl Interceptor {
     /// Shuts the gate before the runtime. Returns the fronts that are held.
     fn hold(&self, deadline: Deadline) -> Vec<SharedFront> {
         let held = self.queues.hold(deadline);
-        self.device.gate().shut();
-        // The reaper may be waiting for its bell.
-        self.engine.let_go(Deadline::after(Duration::ZERO));
-        if !self.device.gate().wait_empty(deadline) {
-            tracing::warn!("the runtime may go down while it is called");
+        // The reaper may be waiting for its bell. It is woken while the gate is open: who waits there may hold locks of the
+        // engine.
+        loop {
+            self.engine.let_go(Deadline::after(Duration::ZERO));
+            self.device.gate().shut();
+            if self.device.gate().wait_empty(Deadline::after(MOMENT.min(deadline.left()))) {
+                return held;
+            }
+            if deadline.is_over() {
+                tracing::warn!("the runtime may go down while it is called");
+                return held;
+            }
+            self.device.gate().open();
         }
-        held
     }
 
     fn release(&self, held: Vec<SharedFront>) {
@@ -301,22 +312,17 @@ impl Interceptor {
         self.queues.go_on(held);
     }
 
-    /// A tool that is unloaded may still wait for what is in flight.
-    fn reopen(&self) {
-        let held = std::mem::take(&mut self.ends.lock().held);
-        self.release(held);
-    }
-
-    /// Does `work` while everything goes on, also on the thread that is inside the end.
-    fn while_open<T>(&self, work: impl FnOnce() -> T) -> T {
-        if !GoingDown::is_current() || self.is_gone() {
-            return work();
+    /// A tool that is unloaded uses interception: everything goes on until it shuts it down, which is why it should. Services
+    /// have threads that call the runtime, too.
+    fn reopen_if_unloaded(&self) {
+        // Asked before anything is locked: in a forked child a lock may be held for good.
+        if self.is_inert() || !GoingDown::is_current() {
+            return;
         }
-        self.reopen();
-        let result = work();
-        let held = self.hold(Deadline::after(LONGEST_FAREWELL));
-        self.ends.lock().held.extend(held);
-        result
+        let mut ends = self.ends.lock();
+        if !self.is_gone() && !std::mem::replace(&mut ends.reopened, true) {
+            self.release(std::mem::take(&mut ends.held));
+        }
     }
 
     fn set_gone(&self, held: &mut Vec<SharedFront>) {
@@ -366,9 +372,14 @@ impl Interceptor {
         self.queues.have(queue)
     }
 
-    /// An agent got its first queue that nobody sees, or lost the last.
-    pub(crate) fn set_blind(&self, agent: AgentId, blind: bool) {
-        self.engine.set_blind(agent, blind);
+    /// An agent got a queue that nobody sees.
+    pub(crate) fn unseen_queue_came(&self, agent: AgentId) {
+        self.engine.unseen_queue_came(agent);
+    }
+
+    /// An agent lost a queue that nobody saw.
+    pub(crate) fn unseen_queue_left(&self, agent: AgentId) {
+        self.engine.unseen_queue_left(agent);
     }
 
     /// Answers `hsa_queue_create`. Errors of the runtime come back unchanged and leave nothing behind.
@@ -410,7 +421,7 @@ impl Interceptor {
     pub(crate) unsafe fn met(&self, queue: *const hsa_queue_t) {
         // SAFETY: by this function's contract.
         if let Some(agent) = unsafe { self.others.met(queue, |_| false) } {
-            self.set_blind(agent, true);
+            table::unseen_queue_came(agent);
         }
     }
 
@@ -428,10 +439,52 @@ impl Interceptor {
         }
         // SAFETY: the application's queue, which is still there.
         if let Some(agent) = unsafe { self.others.left(queue, self.owns(queue)) } {
-            self.set_blind(agent, false);
+            table::unseen_queue_left(agent);
         }
         // SAFETY: by this function's contract.
         unsafe { self.queues.destroy(queue, Deadline::after(self.options.destroy_timeout)) }
+    }
+
+    /// Answers `hsa_queue_inactivate`: what is in flight on one of our queues will not complete.
+    ///
+    /// # Safety
+    /// The argument is that of the application's call.
+    pub(crate) unsafe fn inactivate_queue(&self, queue: *mut hsa_queue_t) -> hsa_status_t {
+        let Some(inactivate) = self.hsa.table().core.hsa_queue_inactivate_fn else { return HSA_STATUS_ERROR };
+        if self.is_inert() {
+            // SAFETY: by this function's contract.
+            return unsafe { inactivate(queue) };
+        }
+        let Ok(known) = self.queues.find(queue) else { return HSA_STATUS_ERROR_NOT_INITIALIZED };
+        let target = known.as_ref().map_or(queue, |known| known.runtimes);
+        // SAFETY: by this function's contract; for a front the runtime's queue behind it.
+        let status = unsafe { inactivate(target) };
+        if status == HSA_STATUS_SUCCESS
+            && let Some(known) = known
+        {
+            known.handle.failed();
+        }
+        status
+    }
+
+    /// Answers `hsa_amd_profiling_set_profiler_enabled`. On our queues times are recorded whatever the application wants: ours
+    /// come from there too.
+    ///
+    /// # Safety
+    /// The arguments are those of the application's call.
+    pub(crate) unsafe fn set_profiler_enabled(
+        &self,
+        queue: *mut hsa_queue_t,
+        enabled: c_int,
+    ) -> hsa_status_t {
+        let Some(set) = self.hsa.table().amd.hsa_amd_profiling_set_profiler_enabled_fn else {
+            return HSA_STATUS_ERROR;
+        };
+        let known = if self.is_inert() { Ok(None) } else { self.queues.find(queue) };
+        let Ok(known) = known else { return HSA_STATUS_ERROR_NOT_INITIALIZED };
+        let (target, enabled) = known.map_or((queue, enabled), |known| (known.runtimes, 1));
+        // SAFETY: by this function's contract; for a front the runtime's queue behind it.
+        unsafe { set(target, enabled) }
     }
 
     /// Answers `hsa_amd_profiling_get_dispatch_time` with what is `known`, else with what the runtime says.
@@ -522,15 +575,23 @@ impl Interception for Interceptor {
     }
 
     fn quiesce(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
-        self.while_open(|| self.engine.quiesce(id))
+        self.reopen_if_unloaded();
+        self.engine.quiesce(id)
+    }
+
+    fn settle(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
+        self.reopen_if_unloaded();
+        self.engine.settle(id, timeout)
     }
 
     fn drain(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
-        self.while_open(|| self.engine.drain(id, timeout))
+        self.reopen_if_unloaded();
+        self.engine.drain(id, timeout)
     }
 
     fn unsubscribe(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
-        self.while_open(|| self.engine.unsubscribe(id))
+        self.reopen_if_unloaded();
+        self.engine.unsubscribe(id)
     }
 
     fn return_grant(&self, id: SubscriptionId, token: Token) {

@@ -3,7 +3,7 @@
 //! They are called millions of times a second and mostly for something that is not ours, so they reach the registry
 //! and the saved entries through one pointer, without a lock.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 // Read on every signal store of the process.
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -59,7 +59,7 @@ unsafe fn front_of(hot: &'static Hot, queue: *const hsa_queue_t) -> Option<Found
 unsafe fn meet(hot: &'static Hot, queue: *const hsa_queue_t) {
     // SAFETY: by this function's contract.
     if let Some(agent) = unsafe { hot.others.met(queue, table::owns) } {
-        table::set_blind(agent);
+        table::unseen_queue_came(agent);
     }
 }
 
@@ -177,8 +177,6 @@ macro_rules! queue_entries {
 }
 
 queue_entries! {
-    inactivate(core.hsa_queue_inactivate_fn: *mut hsa_queue_t);
-    set_profiler_enabled(amd.hsa_amd_profiling_set_profiler_enabled_fn: *mut hsa_queue_t, enable: c_int);
     cu_set_mask(amd.hsa_amd_queue_cu_set_mask_fn: *const hsa_queue_t, count: u32, mask: *const u32);
     cu_get_mask(amd.hsa_amd_queue_cu_get_mask_fn: *const hsa_queue_t, count: u32, mask: *mut u32);
     set_priority(amd.hsa_amd_queue_set_priority_fn: *mut hsa_queue_t, priority: hsa_amd_queue_priority_t);
@@ -209,11 +207,8 @@ pub(crate) unsafe fn slots(core: *mut CoreApiTable, amd: *mut AmdExtTable) -> Ve
             hsa_queue_store_read_index_screlease_fn => store_read_release: hsa_queue_store_read_index_screlease,
             hsa_signal_store_relaxed_fn => store_relaxed: hsa_signal_store_relaxed,
             hsa_signal_store_screlease_fn => store_release: hsa_signal_store_screlease,
-            hsa_queue_inactivate_fn => inactivate: hsa_queue_inactivate,
         }
         amd: AmdExtTable {
-            hsa_amd_profiling_set_profiler_enabled_fn =>
-                set_profiler_enabled: hsa_amd_profiling_set_profiler_enabled,
             hsa_amd_queue_cu_set_mask_fn => cu_set_mask: hsa_amd_queue_cu_set_mask,
             hsa_amd_queue_cu_get_mask_fn => cu_get_mask: hsa_amd_queue_cu_get_mask,
             hsa_amd_queue_set_priority_fn => set_priority: hsa_amd_queue_set_priority,

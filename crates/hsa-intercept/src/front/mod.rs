@@ -58,7 +58,7 @@ use hsa_sys::hsa_queue_t;
 use wavescope_core::AqlPacket;
 use wavescope_core::ThreadId;
 use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use wavescope_core::sync::{Deadline, Mutex, thread};
+use wavescope_core::sync::{Deadline, Mutex};
 
 use self::owners::Owners;
 pub(crate) use self::turn::Turn;
@@ -76,6 +76,9 @@ const CHUNK: usize = 256;
 
 /// How long a callback that destroys another queue waits for that one's reader, which may be waiting for it.
 pub(crate) const PATIENCE_INSIDE: Duration = Duration::from_millis(100);
+
+/// Between two looks at whether a reader left.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// A queue of the application with the hardware queue behind it.
 pub(crate) struct Front {
@@ -255,7 +258,7 @@ impl Front {
             if deadline.is_over() {
                 return self.leave_end(Closed::LeftToReader, act);
             }
-            thread::yield_now();
+            std::thread::park_timeout(PAUSE);
         }
         if inside { self.leave_end(Closed::Inside, act) } else { Closed::Idle }
     }
@@ -276,7 +279,7 @@ impl Front {
             if deadline.is_over() || self.turn.is_mine() || self.turn.is_closed() {
                 return false;
             }
-            thread::yield_now();
+            std::thread::park_timeout(PAUSE);
         }
         true
     }

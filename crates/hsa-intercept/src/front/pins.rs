@@ -75,6 +75,9 @@ thread_local! {
 impl Drop for Mine {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.get() {
+            // A thread that ends inside, by pthread_exit, has left too.
+            let word = slot.word.load(Ordering::Relaxed);
+            slot.word.store(word + word % 2, Ordering::Release);
             slot.taken.store(false, Ordering::Release);
         }
     }
