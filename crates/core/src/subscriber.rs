@@ -149,6 +149,13 @@ pub trait Interception: Send + Sync {
     /// nobody else asks any more, and the call may be repeated.
     fn quiesce(&self, id: SubscriptionId) -> Result<(), InterceptionError>;
 
+    /// Waits until every dispatch that `id` instrumented before this call has retired and was published. Those that are
+    /// enqueued meanwhile are not waited for.
+    ///
+    /// # Errors
+    /// [`InterceptionError::UnknownSubscription`]; [`InterceptionError::DrainTimedOut`] when one has not after `timeout`.
+    fn settle(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError>;
+
     /// Waits until every dispatch that `id` instrumented has retired.
     ///
     /// # Errors

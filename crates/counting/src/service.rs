@@ -283,18 +283,32 @@ impl DispatchCounting {
         flushed
     }
 
-    /// Waits until the counters of everything that retired so far were delivered.
+    /// Waits until the counters of every dispatch that was enqueued before this call were delivered.
     ///
     /// # Errors
-    /// [`Error::Actor`] if the actor does not answer within `timeout`, or is gone. Inside the delivery function, which
-    /// the actor would wait for, at once.
+    /// [`Error::Interception`] if one of them has not retired after `timeout`. [`Error::Actor`] if the actor does not answer
+    /// within that time, or is gone; inside the delivery function, which the actor would wait for, at once.
     pub fn flush(&self, timeout: Duration) -> Result<(), Error> {
         let has_nothing = !self.has_begun() && self.shared.in_flight() == 0;
         if self.is_parents() || has_nothing {
             return Ok(());
         }
-        let timeout = if self.is_actor() { Duration::ZERO } else { timeout };
-        Ok(self.address.ask_within(Message::Flush, timeout)?)
+        if self.is_actor() {
+            return Ok(self.address.ask_within(Message::Flush, Duration::ZERO)?);
+        }
+        let deadline = Deadline::after(timeout);
+        let subscription = match *self.phase.lock() {
+            Phase::Active(id) | Phase::Silent(id) => Some(id),
+            _ => None,
+        };
+        if let Some(id) = subscription {
+            match self.shared.interception.settle(id, timeout) {
+                // It was stopped meanwhile, which waits for everything.
+                Ok(()) | Err(InterceptionError::UnknownSubscription(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.address.ask_within(Message::Flush, deadline.left_or_a_moment())?)
     }
 
     /// Whether dispatches are asked about.

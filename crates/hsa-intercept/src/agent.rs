@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use wavescope_core::AgentId;
 use wavescope_core::sync::Mutex;
-use wavescope_core::sync::atomic::AtomicBool;
+use wavescope_core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::device::{Device, Signal};
 use crate::fault::{self, Fault};
@@ -24,8 +24,8 @@ pub(crate) struct AgentState {
     queues: Mutex<Vec<Arc<Queue>>>,
     serialization: Mutex<Serialization>,
     pub(crate) times: Times,
-    /// Queues that nobody sees may run kernels on it.
-    pub(crate) blind: AtomicBool,
+    /// How many queues that nobody sees may run kernels on it.
+    unseen_queues: AtomicU32,
     /// Each dispatch retires with a barrier packet of its own instead of its last packet.
     pub(crate) retire_by_barrier: AtomicBool,
 }
@@ -68,9 +68,25 @@ impl AgentState {
             queues: Mutex::new(Vec::new()),
             serialization: Mutex::new(Serialization { turn: TURN, ..Default::default() }),
             times: Times::default(),
-            blind: AtomicBool::new(false),
+            unseen_queues: AtomicU32::new(0),
             retire_by_barrier: AtomicBool::new(false),
         }
+    }
+
+    /// Whether queues that nobody sees may run kernels on it.
+    pub(crate) fn is_blind(&self) -> bool {
+        self.unseen_queues.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counted, not noted: one may come while the last one goes.
+    pub(crate) fn unseen_queue_came(&self) {
+        self.unseen_queues.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One that came before this agent was known goes uncounted.
+    pub(crate) fn unseen_queue_left(&self) {
+        let fewer = |count: u32| count.checked_sub(1);
+        let _ = self.unseen_queues.try_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
     }
 
     pub(crate) fn add_queue(&self, queue: &Arc<Queue>) {

@@ -40,6 +40,16 @@ pub(crate) struct ApplicationQueues {
     worker: Arc<Worker>,
 }
 
+/// A queue that is intercepted.
+pub(crate) struct Known {
+    pub(crate) handle: QueueHandle,
+    /// What the runtime calls it.
+    pub(crate) runtimes: *mut hsa_queue_t,
+}
+
+/// The runtime of a queue is gone.
+pub(crate) struct Over;
+
 /// What an application got.
 pub(crate) enum Made {
     /// A queue that is intercepted.
@@ -86,6 +96,20 @@ impl ApplicationQueues {
         let front = self.fronts.by_queue(queue.addr());
         front.is_some_and(|front| self.worker.serves(&front))
             || self.runtime.lock().contains_key(&queue.addr())
+    }
+
+    /// The queue that has this address, if it is one of them.
+    ///
+    /// # Errors
+    /// [`Over`] if its runtime is gone.
+    pub(crate) fn find(&self, queue: *const hsa_queue_t) -> Result<Option<Known>, Over> {
+        if let Some(front) = self.fronts.by_queue(queue.addr()) {
+            let (handle, runtimes) = (front.handle().clone(), front.hardware().pointer().as_ptr());
+            return if front.is_over() { Err(Over) } else { Ok(Some(Known { handle, runtimes })) };
+        }
+        let runtime = self.runtime.lock();
+        let record = runtime.get(&queue.addr());
+        Ok(record.map(|record| Known { handle: record.handle().clone(), runtimes: record.pointer() }))
     }
 
     /// Ends the worker, and what is kept of its fronts, if none is left. Returns whether that is so.

@@ -61,7 +61,7 @@ impl Others {
         }
     }
 
-    /// An application uses `queue`; `ours` says whether it is intercepted. Returns the agent if that makes it blind.
+    /// An application uses `queue`; `ours` says whether it is intercepted. Returns the agent if nobody saw the queue before.
     ///
     /// # Safety
     /// A queue of the runtime.
@@ -99,7 +99,7 @@ impl Others {
         None
     }
 
-    /// The application destroys `queue`. Returns the agent if it can see again.
+    /// The application destroys `queue`. Returns the agent if nobody saw it.
     ///
     /// # Safety
     /// As for [`met`](Self::met), and it is still there.
@@ -110,8 +110,8 @@ impl Others {
         let place = &self.known[place];
         place.compare_exchange(queue.addr(), LEFT, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         let gpu = gpu?;
-        let before = self.unseen[gpu].fetch_sub(1, Ordering::Relaxed);
-        (before == 1).then(|| self.hsa.gpus()[gpu].id)
+        self.unseen[gpu].fetch_sub(1, Ordering::Relaxed);
+        Some(self.hsa.gpus()[gpu].id)
     }
 
     /// The counts of all agents.

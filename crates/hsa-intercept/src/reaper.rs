@@ -15,16 +15,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wavescope_core::InterceptionError;
 use wavescope_core::sync::atomic::{AtomicI64, Ordering};
 use wavescope_core::sync::thread::JoinHandle;
 use wavescope_core::sync::{Condvar, Deadline, Mutex};
+use wavescope_core::{DispatchId, InterceptionError};
 
 use crate::Error;
 use crate::device::{Device, Signal, SignalKind};
 use crate::flight::COUNTER_START;
 use crate::pace::Pace;
 use crate::queue::{Landing, Queue};
+use crate::subscribers::Subscriber;
 use crate::thread_mark::InsideHook;
 use crate::threads::{self, Life, News};
 use crate::transition::Transition;
@@ -111,7 +112,7 @@ pub(crate) struct Rounds {
 }
 
 /// What a look found.
-struct Seen {
+pub(crate) struct Seen {
     /// Something is out that nothing announces.
     unannounced: bool,
     /// Something retired.
@@ -339,8 +340,21 @@ impl Reaper {
         !stop
     }
 
+    /// Whether everything of `subscriber` up to dispatch `last` was published.
+    pub(crate) fn has_settled(&self, subscriber: &Subscriber, last: DispatchId) -> bool {
+        // Nothing is half published while nobody looks.
+        let landing = self.landing.lock();
+        let queues = self.inbox.lock().queues.clone();
+        let settled = queues.iter().all(|queue| {
+            let oldest = queue.flight.lock().oldest_of(subscriber);
+            oldest.is_none_or(|oldest| oldest > last)
+        });
+        drop(landing);
+        settled
+    }
+
     /// One look at every queue: tells of what retired, and frees what was destroyed.
-    fn look(&self) -> Seen {
+    pub(crate) fn look(&self) -> Seen {
         let mut landing = self.landing.lock();
         let (queues, before) = (self.read_inbox(), landing.count);
         let mut unannounced = false;

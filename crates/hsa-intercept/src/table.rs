@@ -1,6 +1,6 @@
 //! Our entries in the runtime's tables that are called rarely: queues and executables come and go, times are asked for.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 // Read in forked children, where nothing may be locked.
@@ -105,6 +105,19 @@ pub(crate) unsafe fn slots(table: *mut HsaApiTable, interceptor: &Interceptor) -
     ]);
     slots.extend(slot!(core, CoreApiTable, hsa_shut_down_fn, shut_down, pfn::hsa_shut_down).ok());
     slots.extend(
+        slot!(core, CoreApiTable, hsa_queue_inactivate_fn, queue_inactivate, pfn::hsa_queue_inactivate).ok(),
+    );
+    slots.extend(
+        slot!(
+            amd,
+            AmdExtTable,
+            hsa_amd_profiling_set_profiler_enabled_fn,
+            set_profiler_enabled,
+            pfn::hsa_amd_profiling_set_profiler_enabled
+        )
+        .ok(),
+    );
+    slots.extend(
         slot!(
             amd,
             AmdExtTable,
@@ -155,9 +168,14 @@ pub(crate) fn owns(queue: *const hsa_queue_t) -> bool {
     alive().any(|interceptor| interceptor.owns(queue))
 }
 
-/// An agent got its first queue that nobody sees.
-pub(crate) fn set_blind(agent: AgentId) {
-    alive().for_each(|interceptor| interceptor.set_blind(agent, true));
+/// An agent got a queue that nobody sees.
+pub(crate) fn unseen_queue_came(agent: AgentId) {
+    alive().for_each(|interceptor| interceptor.unseen_queue_came(agent));
+}
+
+/// An agent lost a queue that nobody saw.
+pub(crate) fn unseen_queue_left(agent: AgentId) {
+    alive().for_each(|interceptor| interceptor.unseen_queue_left(agent));
 }
 
 unsafe extern "C-unwind" fn queue_create(
@@ -220,11 +238,29 @@ unsafe extern "C-unwind" fn shut_down() -> hsa_status_t {
     })
 }
 
+unsafe extern "C-unwind" fn queue_inactivate(queue: *mut hsa_queue_t) -> hsa_status_t {
+    answer("hsa_queue_inactivate", |newest| {
+        // SAFETY: the application's own argument.
+        unsafe { owner(newest, queue).inactivate_queue(queue) }
+    })
+}
+
+unsafe extern "C-unwind" fn set_profiler_enabled(queue: *mut hsa_queue_t, enabled: c_int) -> hsa_status_t {
+    answer("hsa_amd_profiling_set_profiler_enabled", |newest| {
+        // SAFETY: the application's own arguments.
+        unsafe { owner(newest, queue).set_profiler_enabled(queue, enabled) }
+    })
+}
+
+/// Who intercepts a queue, else the newest.
+fn owner(newest: &Interceptor, queue: *const hsa_queue_t) -> &Interceptor {
+    alive().find(|interceptor| interceptor.owns(queue)).map_or(newest, |owner| owner)
+}
+
 unsafe extern "C-unwind" fn queue_destroy(queue: *mut hsa_queue_t) -> hsa_status_t {
     answer("hsa_queue_destroy", |newest| {
-        let owner = alive().find(|interceptor| interceptor.owns(queue));
         // SAFETY: the application's own argument.
-        unsafe { owner.map_or(newest, |owner| owner).destroy_queue(queue) }
+        unsafe { owner(newest, queue).destroy_queue(queue) }
     })
 }
 

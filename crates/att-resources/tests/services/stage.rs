@@ -277,6 +277,10 @@ impl Interception for Stage {
         if self.traffic.lock().inside_callback { Err(busy) } else { Ok(()) }
     }
 
+    fn settle(&self, _id: SubscriptionId, _timeout: Duration) -> Result<(), InterceptionError> {
+        Ok(())
+    }
+
     fn drain(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
         self.note(Call::Drain);
         let mut traffic = self.traffic.lock();

@@ -53,6 +53,10 @@ impl Interception for Stage {
         if self.inside_callback.load(Ordering::Relaxed) { Err(busy) } else { Ok(()) }
     }
 
+    fn settle(&self, _id: SubscriptionId, _timeout: Duration) -> Result<(), InterceptionError> {
+        Ok(())
+    }
+
     fn drain(&self, _id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
         if let Some(during) = self.during_drain.lock().unwrap().take() {
             during();

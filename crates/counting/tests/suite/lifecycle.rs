@@ -142,7 +142,6 @@ on_both_faces! {
         counting.start().unwrap();
         let queue = rig.queue(0);
         queue.submit(&batch([launch(rig, 0, 1)])).unwrap().wait(LIMIT).unwrap();
-        counting.stop(LIMIT).unwrap();
         counting.flush(LIMIT).unwrap();
         assert!(records.try_recv().is_some());
     }

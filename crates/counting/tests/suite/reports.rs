@@ -95,6 +95,23 @@ on_both_faces! {
         }
     }
 
+    /// Field report G22: dispatch, wait for the kernel's own signal, flush, read: the values are there, every time.
+    fn a_flush_delivers_what_was_dispatched_before_it_under_stress(rig on "gfx942") {
+        let config = rig.config(0, &["SQ_WAVES"], PoolSize(8));
+        let (counting, records) = rig.counting(1, &[0], always(config));
+        counting.start().unwrap();
+        let queue = rig.queue(0);
+        for n in 0..if is_long() { 10_000 } else { 500 } {
+            let waves = 1 + n % 5;
+            queue.submit(&batch([launch(rig, 0, waves)])).unwrap().wait(LIMIT).unwrap();
+            counting.flush(LIMIT).unwrap();
+            let counted = records.try_recv().expect("delivered");
+            assert_eq!(total(&counted, "SQ_WAVES") as u32, waves, "dispatch {n}");
+            assert!(records.try_recv().is_none());
+        }
+        counting.stop(LIMIT).unwrap();
+    }
+
     /// Field report G20: of kernels of two queues the record says whether they were kept apart, and where it says so they did not
     /// overlap.
     fn records_of_two_queues_say_whether_they_were_serialized(rig on "gfx942") {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use wavescope_core::sync::atomic::{AtomicU64, Ordering};
 use wavescope_core::sync::{Deadline, Mutex};
 use wavescope_core::{
-    AgentId, AqlPacket, DispatchTimes, Interception, InterceptionError, QueueId, Subscription,
+    AgentId, AqlPacket, DispatchId, DispatchTimes, Interception, InterceptionError, QueueId, Subscription,
     SubscriptionId, Token,
 };
 
@@ -38,6 +38,9 @@ use crate::thread_mark::InsideHook;
 
 /// How long to wait for a callback that does not return, unless something else is set.
 const CALLBACK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Between two looks of a thread that waits for what was enqueued before.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 
 /// Rewrites the packets of the queues that it is told of, for whoever subscribes.
 #[derive(Debug)]
@@ -165,11 +168,14 @@ impl Engine {
         *self.callback_timeout.lock() = timeout;
     }
 
-    /// Says whether queues that nobody sees may run kernels on `agent`; records of traced kernels say so too.
-    pub fn set_blind(&self, agent: AgentId, blind: bool) {
-        if let Some(state) = self.agents.iter().find(|state| state.id == agent) {
-            state.blind.store(blind, Ordering::Relaxed);
-        }
+    /// One more queue that nobody sees may run kernels on `agent`: it is blind, and records of its kernels say so.
+    pub fn unseen_queue_came(&self, agent: AgentId) {
+        self.agents.iter().filter(|state| state.id == agent).for_each(|state| state.unseen_queue_came());
+    }
+
+    /// A queue that nobody saw is gone.
+    pub fn unseen_queue_left(&self, agent: AgentId) {
+        self.agents.iter().filter(|state| state.id == agent).for_each(|state| state.unseen_queue_left());
     }
 
     /// Adds a queue that the application created on `agent`; `None` if the agent is not one of ours.
@@ -367,17 +373,37 @@ impl Engine {
         if subscriber.wait_drained(deadline) || (last_look.take(&self.reaper) && drained()) {
             return Ok(());
         }
+        Err(self.not_drained(subscriber, began.elapsed()))
+    }
+
+    fn not_drained(&self, subscriber: &Subscriber, waited: Duration) -> Error {
         let queues = self.agents.iter().flat_map(|agent| agent.queues());
         let oldest = queues.filter_map(|queue| {
             let oldest = queue.flight.lock().oldest_of(subscriber)?;
             Some((oldest, queue.id))
         });
-        Err(Error::NotDrained {
-            subscription: subscriber.id,
-            in_flight: subscriber.in_flight(),
-            oldest: oldest.min(),
-            waited: began.elapsed(),
-        })
+        let (in_flight, oldest) = (subscriber.in_flight(), oldest.min());
+        Error::NotDrained { subscription: subscriber.id, in_flight, oldest, waited }
+    }
+
+    /// Looks itself: the reaper may rest.
+    fn settle_until(&self, subscriber: &Subscriber, deadline: Deadline) -> Result<(), Error> {
+        let began = std::time::Instant::now();
+        let last = DispatchId(self.dispatches.load(Ordering::Relaxed));
+        // Inside a hook the wait could be for the very batch that this thread has yet to hand over.
+        let may_wait = !InsideHook::is_current();
+        loop {
+            if may_wait {
+                self.reaper.look();
+            }
+            if self.reaper.has_settled(subscriber, last) {
+                return Ok(());
+            }
+            if !may_wait || deadline.is_over() {
+                return Err(self.not_drained(subscriber, began.elapsed()));
+            }
+            subscriber.wait_drained(Deadline::after(BETWEEN_LOOKS.min(deadline.left())));
+        }
     }
 
     fn unsubscribe_until(&self, subscriber: &Subscriber, deadline: Deadline) -> Result<(), Error> {
@@ -413,19 +439,22 @@ impl Interception for Engine {
         silent.map_err(|error| reported(error, id))
     }
 
+    fn settle(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
+        if self.is_inert() {
+            return Ok(());
+        }
+        let subscriber = self.find(id)?;
+        let settled = self.settle_until(&subscriber, Deadline::after(timeout));
+        settled.map_err(|error| with_timeout(reported(error, id), timeout))
+    }
+
     fn drain(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
         if self.is_inert() {
             return Ok(());
         }
         let subscriber = self.find(id)?;
-        self.drain_until(&subscriber, Deadline::after(timeout), &LastLook::default()).map_err(|error| {
-            match reported(error, id) {
-                InterceptionError::DrainTimedOut { subscription, in_flight, .. } => {
-                    InterceptionError::DrainTimedOut { subscription, in_flight, timeout }
-                }
-                error => error,
-            }
-        })
+        let drained = self.drain_until(&subscriber, Deadline::after(timeout), &LastLook::default());
+        drained.map_err(|error| with_timeout(reported(error, id), timeout))
     }
 
     fn unsubscribe(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
@@ -444,6 +473,16 @@ impl Interception for Engine {
         let Some(subscriber) = subscriber else { return };
         let Some((queue, run)) = subscriber.take_grant(token) else { return };
         queue.agent.serialize(|machine| machine.returned(queue.lane, run));
+    }
+}
+
+/// The time that the caller gave, not what was left of it.
+fn with_timeout(error: InterceptionError, timeout: Duration) -> InterceptionError {
+    match error {
+        InterceptionError::DrainTimedOut { subscription, in_flight, .. } => {
+            InterceptionError::DrainTimedOut { subscription, in_flight, timeout }
+        }
+        error => error,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use wavescope_core::sync::atomic::Ordering;
 use wavescope_core::{Company, DispatchEvent, DispatchId, DispatchTimes, LossReason, Outcome};
 
 use super::Queue;
@@ -158,7 +157,7 @@ impl Queue {
 
     /// Tells everyone who instrumented or traces a dispatch how it ended.
     fn publish(&self, flying: &Flying, outcome: Outcome, overrun: bool) {
-        let unseen = flying.unseen || self.agent.blind.load(Ordering::Relaxed);
+        let unseen = flying.unseen || self.agent.is_blind();
         let company = Company { unseen, overrun };
         for part in flying.uses.iter().flatten() {
             let event = DispatchEvent::Retired { token: part.token, outcome, company };

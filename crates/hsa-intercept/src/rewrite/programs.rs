@@ -123,7 +123,7 @@ impl Rewriter<'_> {
             ends: Vec::new(),
             uses: answers.uses,
             traced,
-            unseen: self.queue.agent.blind.load(Ordering::Relaxed),
+            unseen: self.queue.agent.is_blind(),
         }));
     }
 }

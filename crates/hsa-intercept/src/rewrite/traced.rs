@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use wavescope_core::sync::atomic::Ordering;
 use wavescope_core::{AqlPacket, Dispatch, LossReason, Outcome};
 
 use super::Rewriter;
@@ -24,7 +23,7 @@ impl Rewriter<'_> {
             correlation: CorrelationIds { internal: correlation::internal(), external: 0 },
             enqueued_ns: self.now_ns(),
             serialized: false,
-            blind: self.queue.agent.blind.load(Ordering::Relaxed),
+            blind: self.queue.agent.is_blind(),
         };
         let by = |tracer: &Arc<_>| TracedBy::new(tracer);
         Traced::new(kernel, self.snapshot.tracers.iter().map(by))

@@ -208,9 +208,9 @@ fn records_say_whether_kernels_were_serialized_and_whether_the_agent_is_blind() 
         FakeService::new(|dispatch| if dispatch.kernel_object == 2 { Plan::Count } else { Plan::Decline });
     let counting = engine.subscribe(counted.subscription(&[AGENT], true)).unwrap();
     let app = device.app_signal(2);
-    engine.set_blind(AGENT, true);
+    engine.unseen_queue_came(AGENT);
     queue.submit(&[kernel(1, app), kernel(2, app)]);
-    engine.set_blind(AGENT, false);
+    engine.unseen_queue_left(AGENT);
     other.submit(&[kernel(3, 0)]);
     run_all(&[&queue, &other]);
     stop(&engine, counting);

@@ -114,11 +114,20 @@ macro_rules! queue_calls {
 }
 
 queue_calls! {
-    inactivate: "hsa_queue_inactivate"(*mut hsa_queue_t);
-    set_profiler: "hsa_amd_profiling_set_profiler_enabled"(*mut hsa_queue_t, _enable: c_int);
     cu_set_mask: "hsa_amd_queue_cu_set_mask"(*const hsa_queue_t, _count: u32, _mask: *const u32);
     cu_get_mask: "hsa_amd_queue_cu_get_mask"(*const hsa_queue_t, _count: u32, _mask: *mut u32);
     set_priority: "hsa_amd_queue_set_priority"(*mut hsa_queue_t, _priority: hsa_amd_queue_priority_t);
+}
+
+unsafe extern "C-unwind" fn inactivate(queue: *mut hsa_queue_t) -> hsa_status_t {
+    call("hsa_queue_inactivate", queue).stop();
+    OK
+}
+
+unsafe extern "C-unwind" fn set_profiler(queue: *mut hsa_queue_t, enabled: c_int) -> hsa_status_t {
+    call("hsa_amd_profiling_set_profiler_enabled", queue);
+    state().profiled.store(enabled != 0, std::sync::atomic::Ordering::Relaxed);
+    OK
 }
 
 unsafe extern "C-unwind" fn queue_get_info(

@@ -31,3 +31,5 @@ mod runtime;
 #[cfg(test)]
 #[path = "../shared/service.rs"]
 mod service;
+#[cfg(test)]
+mod states;

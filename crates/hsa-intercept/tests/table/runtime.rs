@@ -55,6 +55,8 @@ pub(crate) struct State {
     pub(crate) looks: AtomicU64,
     /// Blocked waits.
     pub(crate) waits: AtomicU64,
+    /// What the profiler of some queue was last set to.
+    pub(crate) profiled: AtomicBool,
     /// Uses of something that was destroyed, and destructions of what was not there.
     pub(crate) misuses: AtomicI64,
     /// Calls of entries that take a queue, by name, with the queue they got.
@@ -249,6 +251,8 @@ pub(crate) struct Queue {
     callback: Callback,
     data: *mut c_void,
     alive: AtomicBool,
+    /// The application inactivated it.
+    stopped: AtomicBool,
     hook: Mutex<Option<(hsa_amd_queue_intercept_handler, usize)>>,
     /// What the hook's writer wrote.
     written: Mutex<VecDeque<AqlPacket>>,
@@ -294,6 +298,7 @@ pub(crate) fn new_queue(
         callback,
         data,
         alive: AtomicBool::new(true),
+        stopped: AtomicBool::new(false),
         hook: Mutex::new(None),
         written: Mutex::new(VecDeque::new()),
         intercepted,
@@ -351,6 +356,10 @@ impl Queue {
         destroy_signal(self.header().doorbell_signal.handle);
     }
 
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn set_hook(&self, hook: hsa_amd_queue_intercept_handler, data: *mut c_void) {
         *self.hook.lock().unwrap() = Some((hook, data.expose_provenance()));
     }
@@ -380,7 +389,7 @@ impl Queue {
     /// Runs packets until one waits or none is left.
     pub(crate) fn run(&self, limit: usize) {
         for _ in 0..limit {
-            if !self.alive.load(Ordering::Relaxed) {
+            if !self.alive.load(Ordering::Relaxed) || self.stopped.load(Ordering::Relaxed) {
                 return;
             }
             let done = if self.intercepted { self.run_written() } else { self.run_slot() };
