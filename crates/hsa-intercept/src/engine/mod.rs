@@ -409,6 +409,11 @@ impl Engine {
     fn unsubscribe_until(&self, subscriber: &Subscriber, deadline: Deadline) -> Result<(), Error> {
         let changed =
             self.change(subscriber, deadline, |registry| registry.advance(subscriber.id, Stage::Leaving));
+        if changed.is_ok() || subscriber.is_silent() {
+            let mut registry = self.registry.lock();
+            registry.advance(subscriber.id, Stage::Left)?;
+            registry.sweep();
+        }
         match changed {
             // Whoever is in a callback there does not call this subscriber.
             Err(Error::CallbackBusy { .. }) if subscriber.is_silent() => Ok(()),

@@ -23,9 +23,17 @@ pub(super) enum Stage {
     Asked,
     /// Not asked any more; its hold on the agents stays.
     Silent,
-    /// Unsubscribed while it still owes something: its dispatches can retire, and grants come back, so that what waits
-    /// for them goes on.
+    /// Unsubscribed, but a hook may still be asking it, and its answer counts.
     Leaving,
+    /// Nobody asks it any more. While it still owes something its dispatches can retire, and grants come back, so that what
+    /// waits for them goes on.
+    Left,
+}
+
+impl Stage {
+    fn is_known(self) -> bool {
+        matches!(self, Self::Asked | Self::Silent)
+    }
 }
 
 /// What the subscriptions mean for one agent.
@@ -81,7 +89,7 @@ impl Registry {
     /// # Errors
     /// [`InterceptionError::UnknownSubscription`].
     pub(super) fn advance(&mut self, id: SubscriptionId, to: Stage) -> Result<(), InterceptionError> {
-        let known = self.subscribers.iter_mut().filter(|(_, stage)| *stage != Stage::Leaving);
+        let known = self.subscribers.iter_mut().filter(|(_, stage)| stage.is_known() || to == Stage::Left);
         let found = known.into_iter().find(|(subscriber, _)| subscriber.id == id);
         found.ok_or(InterceptionError::UnknownSubscription(id))?.1 = to;
         Ok(())
@@ -98,19 +106,19 @@ impl Registry {
     pub(super) fn find_any(&self, id: SubscriptionId) -> Option<Arc<Subscriber>> {
         let mut found = self.subscribers.iter().filter(|(subscriber, _)| subscriber.id == id);
         let found =
-            found.find(|(_, stage)| *stage != Stage::Leaving || !fault::is(Fault::GrantsForgottenWhenLeft));
+            found.find(|(_, stage)| stage.is_known() || !fault::is(Fault::GrantsForgottenWhenLeft));
         found.map(|(subscriber, _)| Arc::clone(subscriber))
     }
 
     /// Forgets who left and owes nothing.
     pub(super) fn sweep(&mut self) {
-        self.subscribers.retain(|(left, stage)| *stage != Stage::Leaving || left.owes());
+        self.subscribers.retain(|(left, stage)| *stage != Stage::Left || left.owes());
     }
 
     /// Whether anybody traces.
     pub(super) fn traces(&self) -> bool {
         self.subscribers.iter().any(|(subscriber, stage)| {
-            subscriber.service().is_none() && (*stage != Stage::Leaving || subscriber.in_flight() > 0)
+            subscriber.service().is_none() && (stage.is_known() || subscriber.in_flight() > 0)
         })
     }
 
@@ -136,6 +144,6 @@ impl Registry {
     }
 
     fn known(&self) -> impl Iterator<Item = &(Arc<Subscriber>, Stage)> {
-        self.subscribers.iter().filter(|(_, stage)| *stage != Stage::Leaving)
+        self.subscribers.iter().filter(|(_, stage)| stage.is_known())
     }
 }

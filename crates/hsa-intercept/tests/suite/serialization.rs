@@ -1,7 +1,7 @@
 //! Who may run on an agent, through the real packets.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
 use wavescope_core::{Company, Interception, SubscriptionId, Token};
@@ -188,6 +188,41 @@ fn a_grant_returned_after_unsubscribing_still_lets_the_agent_go_on() {
     queue.submit(&[kernel(2, 0)]);
     engine.return_grant(id, Token { index: 1, generation: 0 });
     run_all(&[&queue]);
+    engine.drain(next, LIMIT).unwrap();
+}
+
+// Unsubscribed while a callback does not return: what that callback answers in the end holds the agent like any other.
+#[test]
+fn a_grant_of_a_callback_that_outlasts_its_subscription_still_comes_back() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    engine.set_callback_timeout(Duration::from_millis(20));
+    let (a, b) = (FakeQueue::new(&engine, &device, AGENT), FakeQueue::new(&engine, &device, AGENT));
+    let (inside, leave) = (Barrier::new(2), Barrier::new(2));
+    let barriers = Arc::new((inside, leave));
+    let callback = Arc::clone(&barriers);
+    let service = FakeService::new(move |_| {
+        callback.0.wait();
+        callback.1.wait();
+        Plan::CountAndHold
+    });
+    let id = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| a.submit(&[kernel(1, 0)]));
+        barriers.0.wait();
+        engine.quiesce(id).unwrap_err();
+        engine.unsubscribe(id).unwrap_err();
+        barriers.1.wait();
+    });
+    engine.set_callback_timeout(LIMIT);
+    let next = engine.subscribe(FakeService::new(|_| Plan::Decline).subscription(&[AGENT], true)).unwrap();
+    b.submit(&[kernel(2, 0)]);
+    run_all(&[&a]);
+    assert!(a.handle.wait_empty(LIMIT));
+    assert_eq!(b.run(), 0, "not read yet");
+    engine.return_grant(id, Token { index: 1, generation: 0 });
+    assert!(b.run() > 0, "long before the watchdog");
+    engine.quiesce(next).unwrap();
     engine.drain(next, LIMIT).unwrap();
 }
 
