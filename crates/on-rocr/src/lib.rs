@@ -20,6 +20,7 @@ mod error;
 mod gpus;
 mod libraries;
 mod machine;
+mod origin;
 mod rerun;
 mod sysroot;
 mod table;

@@ -1,9 +1,14 @@
 //! Libraries of this workspace that programs load, built by cargo when they are needed.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Error;
+use crate::origin::Origin;
+
+/// What cargo calls the folder of this program's profile.
+const PROFILE_FOLDER: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
 /// A library of this workspace, for programs to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +39,34 @@ pub(crate) const TOOL: Library =
 impl Library {
     /// Where it is: beside this program, or where it is missing or older than its sources, built anew.
     ///
+    /// Where another checkout put its own beside this program, this checkout builds into a folder of its own from then on.
+    ///
     /// # Errors
     /// [`Error::Libraries`], [`Error::Run`].
     pub fn up_to_date(self) -> Result<PathBuf, Error> {
-        let known = output_folder().and_then(|folder| fresh(&folder.join(self.place()))).map(Ok);
-        known.unwrap_or_else(|| self.build())
+        let workspace = workspace();
+        match output_folder() {
+            Some(output) => self.up_to_date_in(&workspace, &output),
+            None => self.build(&workspace, None),
+        }
+    }
+
+    fn up_to_date_in(self, workspace: &Path, output: &Path) -> Result<PathBuf, Error> {
+        let own = output.join(own_folder(workspace));
+        if !own.is_dir() {
+            let shared = output.join(self.place());
+            match Origin::of(&shared, workspace, output) {
+                Origin::Fresh => return Ok(shared),
+                Origin::Stale => return self.build(workspace, None),
+                // Cargo would pass it off as ours.
+                Origin::Foreign => {}
+            }
+        }
+        let library = own.join(PROFILE_FOLDER).join(self.place());
+        match Origin::of(&library, workspace, &own) {
+            Origin::Fresh => Ok(library),
+            Origin::Stale | Origin::Foreign => self.build(workspace, Some(&own)),
+        }
     }
 
     /// Path below cargo's folder.
@@ -49,17 +77,21 @@ impl Library {
         }
     }
 
-    fn build(self) -> Result<PathBuf, Error> {
+    /// Has cargo build it, in a certain target folder or wherever cargo builds.
+    fn build(self, workspace: &Path, target: Option<&Path>) -> Result<PathBuf, Error> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command
             .args(["build", "--quiet", "--message-format", "json"])
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .current_dir(workspace)
             .stderr(Stdio::inherit());
         match self {
             Self::Of { package, .. } => command.args(["--package", package]),
             Self::Example { package, name } => command.args(["--package", package, "--example", name]),
         };
+        if let Some(target) = target {
+            command.arg("--target-dir").arg(target);
+        }
         if !cfg!(debug_assertions) {
             command.arg("--release");
         }
@@ -83,17 +115,22 @@ fn output_folder() -> Option<PathBuf> {
     if above { folder.parent().map(Path::to_owned) } else { Some(folder.to_owned()) }
 }
 
-/// The library, if it is newer than all that it was made from: cargo lists the sources in a file beside it. Asking cargo
-/// itself takes a second and waits for other builds.
-fn fresh(library: &Path) -> Option<PathBuf> {
-    let built = library.metadata().ok()?.modified().ok()?;
-    let list = std::fs::read_to_string(library.with_extension("d")).ok()?;
-    let (_, sources) = list.split_once(": ")?;
-    let is_older = |path: &str| {
-        let changed = Path::new(path).metadata().and_then(|metadata| metadata.modified());
-        changed.is_ok_and(|changed| changed < built)
-    };
-    sources.split_ascii_whitespace().all(is_older).then(|| library.to_owned())
+/// The checkout whose tests run. Cargo says at run time which it is; what it said at compile time may be of another checkout
+/// with the same target folder, see [`Origin`].
+fn workspace() -> PathBuf {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let running = package.and_then(|package| Some(package.parent()?.parent()?.to_owned()));
+    let is_ours = |workspace: &PathBuf| workspace.join("crates/on-rocr/Cargo.toml").is_file();
+    let found = running.filter(is_ours).unwrap_or_else(|| here.into());
+    found.canonicalize().unwrap_or(found)
+}
+
+/// Name of the target folder that only the checkout in `workspace` uses.
+fn own_folder(workspace: &Path) -> String {
+    let mut hasher = DefaultHasher::new();
+    workspace.hash(&mut hasher);
+    format!("on-rocr-{:016x}", hasher.finish())
 }
 
 /// The file of this name in one message of cargo.
@@ -108,28 +145,42 @@ fn file_of(message: &str, name: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
+    /// A checkout of one package whose library says where it was made.
+    fn checkout(folder: &Path) {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let manifest = "[package]\nname = \"shared\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
+        let source =
+            format!("#[unsafe(no_mangle)]\npub static ORIGIN: [u8; 16] = *b\"made in {name:>8}\";\n");
+        std::fs::create_dir_all(folder.join("src")).unwrap();
+        std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+        std::fs::write(folder.join("src/lib.rs"), source).unwrap();
+    }
+
+    fn is_made_in(library: &Path, name: &str) -> bool {
+        let mark = format!("made in {name:>8}");
+        let bytes = std::fs::read(library).unwrap();
+        bytes.windows(mark.len()).any(|window| window == mark.as_bytes())
+    }
+
+    /// Both checkouts are older than the library, so cargo takes the first one's for the second's.
     #[test]
-    fn library_is_fresh_until_one_of_its_sources_changes_or_goes() {
+    fn checkouts_that_share_a_target_folder_get_their_own_libraries() {
         let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str| folder.path().join(name);
-        assert_eq!(fresh(&file("lib.so")), None);
-        for name in ["a.rs", "b.rs", "lib.so"] {
-            std::fs::write(file(name), "").unwrap();
-        }
-        let list = [file("lib.so"), file("a.rs"), file("b.rs")].map(|path| path.display().to_string());
-        std::fs::write(file("lib.d"), format!("{}: {} {}\n", list[0], list[1], list[2])).unwrap();
-        let touch = |name: &str, seconds: u64| {
-            let time = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
-            std::fs::File::options().append(true).open(file(name)).unwrap().set_modified(time).unwrap();
-        };
-        ["a.rs", "b.rs"].iter().for_each(|name| touch(name, 20));
-        touch("lib.so", 10);
-        assert_eq!(fresh(&file("lib.so")), Some(file("lib.so")));
-        touch("b.rs", 5);
-        assert_eq!(fresh(&file("lib.so")), None);
-        touch("b.rs", 20);
-        std::fs::remove_file(file("a.rs")).unwrap();
-        assert_eq!(fresh(&file("lib.so")), None);
+        let [here, there, target] = ["here", "there", "target"].map(|name| folder.path().join(name));
+        checkout(&here);
+        checkout(&there);
+        let output = target.join(PROFILE_FOLDER);
+        let library = Library::Of { package: "shared", name: "shared" };
+        let first = library.build(&there, Some(&target)).unwrap();
+        assert_eq!(first, output.join("libshared.so"));
+        assert_eq!(library.up_to_date_in(&there, &output).unwrap(), first);
+        let ours = library.up_to_date_in(&here, &output).unwrap();
+        assert!(is_made_in(&ours, "here") && !is_made_in(&ours, "there"), "{}", ours.display());
+        assert!(is_made_in(&first, "there"));
+        // Now cargo lists our sources beside the other's library.
+        library.build(&here, Some(&target)).unwrap();
+        let again = library.up_to_date_in(&here, &output).unwrap();
+        assert!(is_made_in(&again, "here"), "{}", again.display());
     }
 
     #[test]
