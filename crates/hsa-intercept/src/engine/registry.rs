@@ -105,8 +105,7 @@ impl Registry {
     /// Also one that left but still owes something.
     pub(super) fn find_any(&self, id: SubscriptionId) -> Option<Arc<Subscriber>> {
         let mut found = self.subscribers.iter().filter(|(subscriber, _)| subscriber.id == id);
-        let found =
-            found.find(|(_, stage)| stage.is_known() || !fault::is(Fault::GrantsForgottenWhenLeft));
+        let found = found.find(|(_, stage)| stage.is_known() || !fault::is(Fault::GrantsForgottenWhenLeft));
         found.map(|(subscriber, _)| Arc::clone(subscriber))
     }
 

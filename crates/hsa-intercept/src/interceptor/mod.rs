@@ -4,16 +4,14 @@
 //! installed. None is ever freed: an application may keep a pointer to a replaced entry for good, and its queues go on with
 //! the interceptor that made them.
 
-use std::ffi::c_int;
+mod answers;
+mod ends;
+
 use std::ffi::c_void;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hsa_sys::{
-    HSA_STATUS_ERROR, HSA_STATUS_ERROR_NOT_INITIALIZED, HSA_STATUS_SUCCESS, HsaApiTable, hsa_agent_t,
-    hsa_amd_profiling_dispatch_time_t, hsa_executable_t, hsa_queue_t, hsa_signal_t, hsa_status_t,
-};
+use hsa_sys::{HsaApiTable, hsa_queue_t};
 use wavescope_core::sync::atomic::{AtomicBool, Ordering};
 use wavescope_core::sync::{Deadline, Mutex};
 use wavescope_core::{
@@ -21,24 +19,21 @@ use wavescope_core::{
 };
 use wavescope_hsa::{Hsa, SavedTable};
 
+use self::ends::{Ends, LONGEST_FAREWELL};
 use crate::Error;
-use crate::application_queues::{ApplicationQueues, Made};
+use crate::application_queues::ApplicationQueues;
 use crate::blind::{OtherQueues, Others};
 use crate::code_objects::{CodeObject, CodeObjectListener, CodeObjects, Kernel};
 use crate::copies;
-use crate::device::Signal;
 use crate::engine::Engine;
-use crate::front::SharedFront;
 use crate::gate::GoingDown;
 use crate::hsa_device::HsaDevice;
 use crate::kernel_trace::Tracing;
 use crate::patch::{Patch, Slot};
 use crate::process::Origin;
-use crate::runtime_queue::{self, Creation};
 use crate::signal_entries;
 use crate::table;
 use crate::technique::Technique;
-use crate::thread_mark::InsideHook;
 
 /// How to install an [`Interceptor`].
 #[derive(Clone, Debug)]
@@ -80,12 +75,6 @@ impl Default for Options {
     }
 }
 
-/// How long the end of a runtime waits for our threads to let go of signals.
-const LONGEST_FAREWELL: Duration = Duration::from_secs(2);
-
-/// How long a thread of ours takes to come back from the runtime once it was woken.
-const MOMENT: Duration = Duration::from_millis(5);
-
 /// Interception of one runtime: implements [`Interception`] for the services.
 pub struct Interceptor {
     hsa: Hsa,
@@ -99,16 +88,6 @@ pub struct Interceptor {
     over: AtomicBool,
     ends: Mutex<Ends>,
     origin: Origin,
-}
-
-/// Calls of `hsa_shut_down` under way, of which one may be the last.
-#[derive(Default)]
-struct Ends {
-    count: u32,
-    /// Fronts that nobody reads meanwhile.
-    held: Vec<SharedFront>,
-    /// The gate was opened again for a tool that is unloaded.
-    reopened: bool,
 }
 
 impl Interceptor {
@@ -245,94 +224,6 @@ impl Interceptor {
         outcome.and(none_left.map(drop))
     }
 
-    /// The runtime may be about to end. ROCr refuses calls by the time it unloads its tools, so signals of ours are destroyed
-    /// now if no queue is left; what needs one later makes a new one.
-    pub(crate) fn let_go(&self) {
-        let in_use = self.is_inert() || self.over.load(Ordering::Acquire) || InsideHook::is_current();
-        let deadline = Deadline::after(LONGEST_FAREWELL);
-        if !in_use && self.queues.let_go(deadline) {
-            self.engine.let_go(deadline);
-        }
-    }
-
-    /// `hsa_shut_down` is about to be called: until [`after_end`](Self::after_end) nothing of ours touches the runtime but
-    /// on this thread.
-    pub(crate) fn before_end(&self) {
-        if self.is_inert() || self.is_gone() {
-            return;
-        }
-        let mut ends = self.ends.lock();
-        ends.count += 1;
-        if ends.count == 1 {
-            ends.held = self.hold(Deadline::after(LONGEST_FAREWELL));
-        }
-    }
-
-    /// `hsa_shut_down` returned. If it was not the last, everything goes on.
-    pub(crate) fn after_end(&self) {
-        if self.is_inert() {
-            return;
-        }
-        let mut ends = self.ends.lock();
-        ends.count = ends.count.saturating_sub(1);
-        if self.is_gone() {
-            ends.held.clear();
-        } else if !self.device.is_open() {
-            self.set_gone(&mut ends.held);
-        } else if ends.count == 0 && !std::mem::take(&mut ends.reopened) {
-            self.release(std::mem::take(&mut ends.held));
-        }
-    }
-
-    fn is_gone(&self) -> bool {
-        self.device.gate().is_gone()
-    }
-
-    /// Shuts the gate before the runtime. Returns the fronts that are held.
-    fn hold(&self, deadline: Deadline) -> Vec<SharedFront> {
-        let held = self.queues.hold(deadline);
-        // The reaper may be waiting for its bell. It is woken while the gate is open: who waits there may hold locks of the
-        // engine.
-        loop {
-            self.engine.let_go(Deadline::after(Duration::ZERO));
-            self.device.gate().shut();
-            if self.device.gate().wait_empty(Deadline::after(MOMENT.min(deadline.left()))) {
-                return held;
-            }
-            if deadline.is_over() {
-                tracing::warn!("the runtime may go down while it is called");
-                return held;
-            }
-            self.device.gate().open();
-        }
-    }
-
-    fn release(&self, held: Vec<SharedFront>) {
-        self.device.gate().open();
-        self.queues.go_on(held);
-    }
-
-    /// A tool that is unloaded uses interception: everything goes on until it shuts it down, which is why it should. Services
-    /// have threads that call the runtime, too.
-    fn reopen_if_unloaded(&self) {
-        // Asked before anything is locked: in a forked child a lock may be held for good.
-        if self.is_inert() || !GoingDown::is_current() {
-            return;
-        }
-        let mut ends = self.ends.lock();
-        if !self.is_gone() && !std::mem::replace(&mut ends.reopened, true) {
-            self.release(std::mem::take(&mut ends.held));
-        }
-    }
-
-    fn set_gone(&self, held: &mut Vec<SharedFront>) {
-        self.device.gate().set_gone();
-        self.queues.runtime_gone();
-        self.over.store(true, Ordering::Release);
-        // Still held: nobody reads them any more.
-        held.clear();
-    }
-
     /// Whether `table` still leads to this interceptor.
     ///
     /// # Safety
@@ -380,159 +271,6 @@ impl Interceptor {
     /// An agent lost a queue that nobody saw.
     pub(crate) fn unseen_queue_left(&self, agent: AgentId) {
         self.engine.unseen_queue_left(agent);
-    }
-
-    /// Answers `hsa_queue_create`. Errors of the runtime come back unchanged and leave nothing behind.
-    ///
-    /// # Safety
-    /// The arguments are those of the application's call.
-    pub(crate) unsafe fn create_queue(
-        &self,
-        creation: &Creation,
-        queue: *mut *mut hsa_queue_t,
-    ) -> hsa_status_t {
-        let plain = |queue| {
-            // SAFETY: by this function's contract.
-            unsafe { creation.plain(&self.hsa, queue) }
-        };
-        if self.is_inert() || self.over.load(Ordering::Acquire) {
-            return plain(queue);
-        }
-        let gpu = self.hsa.gpu_by_handle(creation.agent);
-        let Some(handle) = gpu.and_then(|gpu| self.engine.add_queue(gpu.id)) else { return plain(queue) };
-        // SAFETY: by this function's contract.
-        let status = match unsafe { self.queues.create(creation, &handle, queue) } {
-            Ok(Made::Intercepted) => return HSA_STATUS_SUCCESS,
-            Ok(Made::Plain(made)) => {
-                // SAFETY: the runtime just made it.
-                unsafe { self.met(made) };
-                HSA_STATUS_SUCCESS
-            }
-            Err(status) => status,
-        };
-        self.engine.queue_destroyed(&handle);
-        status
-    }
-
-    /// An application uses a queue that nobody intercepts.
-    ///
-    /// # Safety
-    /// A queue of the runtime.
-    pub(crate) unsafe fn met(&self, queue: *const hsa_queue_t) {
-        // SAFETY: by this function's contract.
-        if let Some(agent) = unsafe { self.others.met(queue, |_| false) } {
-            table::unseen_queue_came(agent);
-        }
-    }
-
-    /// Answers `hsa_queue_destroy`.
-    ///
-    /// # Safety
-    /// The argument is that of the application's call.
-    pub(crate) unsafe fn destroy_queue(&self, queue: *mut hsa_queue_t) -> hsa_status_t {
-        if self.is_gone() {
-            return HSA_STATUS_ERROR_NOT_INITIALIZED;
-        }
-        if self.is_inert() {
-            // SAFETY: by this function's contract.
-            return unsafe { runtime_queue::destroy(&self.hsa, queue) };
-        }
-        // SAFETY: the application's queue, which is still there.
-        if let Some(agent) = unsafe { self.others.left(queue, self.owns(queue)) } {
-            table::unseen_queue_left(agent);
-        }
-        // SAFETY: by this function's contract.
-        unsafe { self.queues.destroy(queue, Deadline::after(self.options.destroy_timeout)) }
-    }
-
-    /// Answers `hsa_queue_inactivate`: what is in flight on one of our queues will not complete.
-    ///
-    /// # Safety
-    /// The argument is that of the application's call.
-    pub(crate) unsafe fn inactivate_queue(&self, queue: *mut hsa_queue_t) -> hsa_status_t {
-        let Some(inactivate) = self.hsa.table().core.hsa_queue_inactivate_fn else { return HSA_STATUS_ERROR };
-        if self.is_inert() {
-            // SAFETY: by this function's contract.
-            return unsafe { inactivate(queue) };
-        }
-        let Ok(known) = self.queues.find(queue) else { return HSA_STATUS_ERROR_NOT_INITIALIZED };
-        let target = known.as_ref().map_or(queue, |known| known.runtimes);
-        // SAFETY: by this function's contract; for a front the runtime's queue behind it.
-        let status = unsafe { inactivate(target) };
-        if status == HSA_STATUS_SUCCESS
-            && let Some(known) = known
-        {
-            known.handle.failed();
-        }
-        status
-    }
-
-    /// Answers `hsa_amd_profiling_set_profiler_enabled`. On our queues times are recorded whatever the application wants: ours
-    /// come from there too.
-    ///
-    /// # Safety
-    /// The arguments are those of the application's call.
-    pub(crate) unsafe fn set_profiler_enabled(
-        &self,
-        queue: *mut hsa_queue_t,
-        enabled: c_int,
-    ) -> hsa_status_t {
-        let Some(set) = self.hsa.table().amd.hsa_amd_profiling_set_profiler_enabled_fn else {
-            return HSA_STATUS_ERROR;
-        };
-        let known = if self.is_inert() { Ok(None) } else { self.queues.find(queue) };
-        let Ok(known) = known else { return HSA_STATUS_ERROR_NOT_INITIALIZED };
-        let (target, enabled) = known.map_or((queue, enabled), |known| (known.runtimes, 1));
-        // SAFETY: by this function's contract; for a front the runtime's queue behind it.
-        unsafe { set(target, enabled) }
-    }
-
-    /// Answers `hsa_amd_profiling_get_dispatch_time` with what is `known`, else with what the runtime says.
-    ///
-    /// # Safety
-    /// The arguments are those of the application's call.
-    pub(crate) unsafe fn dispatch_time(
-        &self,
-        known: Option<hsa_amd_profiling_dispatch_time_t>,
-        agent: hsa_agent_t,
-        signal: hsa_signal_t,
-        time: *mut hsa_amd_profiling_dispatch_time_t,
-    ) -> hsa_status_t {
-        if let (Some(known), Some(mut time)) = (known, NonNull::new(time)) {
-            // SAFETY: the application's result, by this function's contract.
-            *unsafe { time.as_mut() } = known;
-            return HSA_STATUS_SUCCESS;
-        }
-        let get = self.hsa.table().amd.hsa_amd_profiling_get_dispatch_time_fn;
-        let Some(get) = get else { return hsa_sys::HSA_STATUS_ERROR };
-        // SAFETY: by this function's contract.
-        unsafe { get(agent, signal, time) }
-    }
-
-    /// When the kernel ran that completed `signal` last, if that was an instrumented one.
-    pub(crate) fn times_of(
-        &self,
-        agent: hsa_agent_t,
-        signal: hsa_signal_t,
-    ) -> Option<hsa_amd_profiling_dispatch_time_t> {
-        let agent = self.hsa.gpu_by_handle(agent)?.id;
-        let times = self.engine.times_of(agent, Signal(signal.handle))?;
-        let mut ticks = hsa_amd_profiling_dispatch_time_t::zeroed();
-        ticks.start = self.hsa.ns_to_ticks(times.start_ns);
-        ticks.end = self.hsa.ns_to_ticks(times.end_ns);
-        Some(ticks)
-    }
-
-    pub(crate) fn signal_reused(&self, signal: hsa_signal_t) {
-        self.engine.signal_reused(Signal(signal.handle));
-    }
-
-    pub(crate) fn executable_frozen(&self, executable: hsa_executable_t) {
-        self.code.add(&self.hsa, executable);
-    }
-
-    pub(crate) fn executable_leaves(&self, executable: hsa_executable_t) {
-        self.code.remove(executable);
     }
 }
 
