@@ -29,6 +29,7 @@
 //!
 //! | file | one idea |
 //! |---|---|
+//! | `interceptor/` | interception of one runtime, what its entries answer, and the runtime's end |
 //! | `table`, `patch` | our entries in the runtime's table, and the way back |
 //! | `application_queues` | the application's queues by address, whichever technique made them |
 //! | `runtime_queue` | technique `runtime`: the runtime's intercept queues |
@@ -40,7 +41,7 @@
 //! | `rewrite`, `packets` | from the application's batch to what goes into the ring |
 //! | `serializer` | which queue of an agent may run kernels: a pure state machine |
 //! | `transition` | serialization begins on queues that are busy |
-//! | `flight`, `reaper` | what is in flight, and the thread that sees it retire |
+//! | `flight`, `reaper`, `pace` | what is in flight, the thread that sees it retire, and how often it looks |
 //! | `times` | kernel times for the application |
 //! | `code_objects` | loaded code and its kernels |
 //!
@@ -103,7 +104,7 @@
 //! | G12 rocm-systems 6641 | `counting`'s `lifecycle::loads::the_first_use_may_be_in_a_constructor` |
 //! | G13 rocm-systems 4358 | `counting`'s `lifecycle::signals::the_tool_installs_no_handlers`, `lifecycle::signals::handlers_of_the_application_run` |
 //! | G14 rocm-systems 8007 | of whoever starts device-wide traces; here a subscription needs no queue, and each is intercepted as it is made |
-//! | G15 HPCToolkit (sdk 44) | `threads::announced::every_thread_is_announced_before_and_after_it_is_created` |
+//! | G15 HPCToolkit (sdk 44) | `threads::announced::every_thread_is_announced_before_and_after_it_is_created`, `counting`'s `threads::announced` |
 //! | G16 rocm-systems 6504 | `counting`'s `lifecycle::forks::a_shell_with_the_tool_preloaded_knows_nothing_of_it` |
 //! | G17 rocm-systems 5744 | `table::fork::a_child_may_call_and_end_everything_and_nothing_waits`, `counting`'s `lifecycle::forks::children_leave_and_the_parent_goes_on`, `lifecycle::forks::children_are_inert` |
 //! | G18 rocm-systems 4008 | of whoever writes files: nothing is written here; the tool of `counting`'s `lifecycle` writes one file for each process |
@@ -118,7 +119,7 @@
 //! | G73 dynolog 323 | no lock file and no lock of a device is taken here; counters are claimed in the process's memory (`wavescope-core`'s `ClaimTable`) |
 //! | G75 rocm-systems 8756 | `counting`'s `lifecycle::loads::the_second_copy_of_a_tool_keeps_out` |
 //! | G80 pti-gpu 83 | `table::install::a_runtime_without_intercept_queues_is_refused_only_for_the_technique_that_needs_them`: the error names the call; kernels in records: `counting`'s `code_objects::a_code_object_from_a_file_is_what_the_loader_says` |
-//! | G81 rocm-systems 5348 | `table::others::a_queue_that_was_there_before_makes_its_agent_blind` |
+//! | G81 rocm-systems 5348 | `table::others::a_queue_that_was_there_before_makes_its_agent_blind`, `counting`'s `suite::blind` |
 
 mod agent;
 mod application_queues;
