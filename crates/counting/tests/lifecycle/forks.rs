@@ -15,32 +15,31 @@ on_both_faces! {
     }
 
     /// A child dies of SIGTERM as ever; one that touches the parent's queue harms nobody but, with the runtime's own queues,
-    /// itself: see [`user_of_an_intercept_queue`].
+    /// itself: see [`user_of_the_runtimes_queue`].
     fn children_are_inert(bench) {
         let ended = bench.run(bench.application("forks-more", None)).left_with(0).counted(11).went_down_after(11);
         let user = match bench.technique {
             Technique::Doorbell => "user: 0".to_owned(),
-            Technique::Runtime => user_of_an_intercept_queue(bench),
+            Technique::Runtime => user_of_the_runtimes_queue(bench),
         };
         assert_eq!(ended.printed, format!("asked: signal 15\n{user}\n"));
     }
 }
 
-/// What becomes of a child that touches the parent's queue without us, when it is an intercept queue whose hook does nothing.
-/// A child has none of the memory that the runtime maps for GPUs, so on ROCr 7.2.4 it ends by SIGSEGV in the runtime's
-/// doorbell, as with a queue that nobody intercepts.
-fn user_of_an_intercept_queue(bench: &Bench) -> String {
+/// A child has none of the memory that the runtime maps for GPUs, so it ends by SIGSEGV when it rings, also with an
+/// intercept queue whose hook does nothing, and with a queue that nobody intercepts.
+fn user_of_the_runtimes_queue(bench: &Bench) -> String {
     let user = |command: Command| {
         let printed = bench.run(command).left_with(0).printed;
         printed.lines().find(|line| line.starts_with("user: ")).unwrap().to_owned()
     };
     let mut command = bench.application("forks-more", None);
     command.env("HSA_TOOLS_LIB", bench.pass_through_tool());
-    let passed_on = user(command);
     let mut bare = bench.application("forks-more", None);
     bare.env_remove("HSA_TOOLS_LIB");
-    assert_eq!(passed_on, user(bare), "without any tool");
-    passed_on
+    let ended = format!("user: -{}", libc::SIGSEGV);
+    assert_eq!([user(command), user(bare)], [ended.as_str(), &ended], "passed on, and without any tool");
+    ended
 }
 
 /// Preloaded into a shell that never touches a GPU, the tool brings no runtime, starts no thread, and children work.

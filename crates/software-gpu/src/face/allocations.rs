@@ -164,7 +164,12 @@ impl Allocations {
     }
 
     fn add_pages(&self, bytes: u64, origin: Origin, gpus: GpuSet) -> Outcome<u64> {
-        let pages = Pages::map(bytes).ok_or(Failure(HSA_STATUS_ERROR_OUT_OF_RESOURCES))?;
+        // A child that uses a queue of its parent ends by SIGSEGV, as on ROCr 7.2.4 (`libhsakmt` maps for this process only).
+        let pages = match origin {
+            Origin::Internal => Pages::map_for_this_process(bytes),
+            Origin::Pool(_) | Origin::Locked => Pages::map(bytes),
+        };
+        let pages = pages.ok_or(Failure(HSA_STATUS_ERROR_OUT_OF_RESOURCES))?;
         let base = pages.address();
         let piece = Allocation { base, bytes, origin, gpus, user_data: 0, locks: 0, _pages: Some(pages) };
         self.pieces().insert(base, piece);
