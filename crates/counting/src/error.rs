@@ -69,6 +69,16 @@ pub enum Error {
     /// The counting actor could not be started, or is gone.
     #[error(transparent)]
     Actor(#[from] wavescope_core::Error),
+    /// Counters did not arrive in time.
+    #[error("{context}: {in_flight} dispatches were not counted to the end within {waited:?}")]
+    Undelivered {
+        /// The context.
+        context: ContextId,
+        /// How many dispatches are in flight.
+        in_flight: usize,
+        /// How long was waited.
+        waited: std::time::Duration,
+    },
     /// The context is being stopped, or dispatches from before the last stop have not retired.
     #[error("{context} cannot start yet: {in_flight} dispatches of its last run are in flight")]
     Busy {

@@ -21,8 +21,9 @@ use wavescope_core::actor::{ActorThread, Address, spawn};
 use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wavescope_core::sync::{Deadline, Mutex, Places};
 use wavescope_core::{
-    AgentId, Claim, ClaimTable, ContextId, Dispatch, DispatchCounters, DispatchSubscriber, GrantReturns,
-    Interception, InterceptionError, Outcome, RecordSink, Service, Subscription, SubscriptionId,
+    AgentId, Claim, ClaimTable, ContextId, Dispatch, DispatchCounters, DispatchId, DispatchSubscriber,
+    GrantReturns, Interception, InterceptionError, Outcome, RecordSink, Service, Subscription,
+    SubscriptionId,
 };
 
 use crate::Error;
@@ -33,6 +34,9 @@ use crate::uses::{AgentUses, Ended, holds, parts, token};
 
 /// Requests of clients that may wait for the actor.
 const REQUEST_PLACES: usize = 16;
+
+/// Between two looks at what has been read, where nobody tells.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
 /// How long a service that is dropped waits for its dispatches.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -178,6 +182,13 @@ impl Shared {
         }
     }
 
+    fn in_flight_ids(&self) -> impl Iterator<Item = DispatchId> {
+        let of_agent = |uses: &AgentUses| -> Vec<_> {
+            uses.in_flight.lock().iter().map(|(_, counted)| counted.dispatch.id).collect()
+        };
+        self.uses.iter().flat_map(of_agent)
+    }
+
     fn in_flight(&self) -> usize {
         self.uses.iter().map(|uses| uses.in_flight.lock().len()).sum()
     }
@@ -276,7 +287,7 @@ impl DispatchCounting {
             interception.unsubscribe(id).and(drained)
         });
         // The drain may have taken all the time there was, and succeeded.
-        let flushed = self.flush(deadline.left_or_a_moment());
+        let flushed = self.deliver_read(deadline);
         self.release_claims();
         *self.phase.lock() = Phase::Stopped;
         stopped?;
@@ -286,29 +297,55 @@ impl DispatchCounting {
     /// Waits until the counters of every dispatch that was enqueued before this call were delivered.
     ///
     /// # Errors
-    /// [`Error::Interception`] if one of them has not retired after `timeout`. [`Error::Actor`] if the actor does not answer
-    /// within that time, or is gone; inside the delivery function, which the actor would wait for, at once.
+    /// [`Error::Interception`] or [`Error::Undelivered`] if one of them has not retired after `timeout`. [`Error::Actor`] if the
+    /// actor does not answer within that time, or is gone; inside the delivery function, which the actor would wait for, at
+    /// once.
     pub fn flush(&self, timeout: Duration) -> Result<(), Error> {
-        let has_nothing = !self.has_begun() && self.shared.in_flight() == 0;
-        if self.is_parents() || has_nothing {
+        if self.is_parents() {
             return Ok(());
         }
-        if self.is_actor() {
-            return Ok(self.address.ask_within(Message::Flush, Duration::ZERO)?);
-        }
         let deadline = Deadline::after(timeout);
+        if self.is_actor() {
+            return self.deliver_read(deadline);
+        }
         let subscription = match *self.phase.lock() {
             Phase::Active(id) | Phase::Silent(id) => Some(id),
-            _ => None,
+            Phase::Stopped | Phase::Starting | Phase::Stopping => None,
         };
         if let Some(id) = subscription {
             match self.shared.interception.settle(id, timeout) {
-                // It was stopped meanwhile, which waits for everything.
+                // It was stopped meanwhile.
                 Ok(()) | Err(InterceptionError::UnknownSubscription(_)) => {}
                 Err(error) => return Err(error.into()),
             }
+        } else {
+            self.wait_read(deadline, timeout)?;
         }
-        Ok(self.address.ask_within(Message::Flush, deadline.left_or_a_moment())?)
+        self.deliver_read(deadline)
+    }
+
+    /// Waits until everything was delivered that was read.
+    fn deliver_read(&self, deadline: Deadline) -> Result<(), Error> {
+        if !self.has_begun() && self.shared.in_flight() == 0 {
+            return Ok(());
+        }
+        let timeout = if self.is_actor() { Duration::ZERO } else { deadline.left_or_a_moment() };
+        Ok(self.address.ask_within(Message::Flush, timeout)?)
+    }
+
+    /// Waits until what was in flight has been read, where no subscription says so any more.
+    fn wait_read(&self, deadline: Deadline, waited: Duration) -> Result<(), Error> {
+        let last = self.shared.in_flight_ids().max();
+        loop {
+            let in_flight = self.shared.in_flight_ids().filter(|id| Some(*id) <= last).count();
+            if in_flight == 0 {
+                return Ok(());
+            }
+            if deadline.is_over() {
+                return Err(Error::Undelivered { context: self.context, in_flight, waited });
+            }
+            std::thread::park_timeout(BETWEEN_LOOKS.min(deadline.left()));
+        }
     }
 
     /// Whether dispatches are asked about.
@@ -385,7 +422,7 @@ impl Drop for DispatchCounting {
             self.abandon();
         }
         // Else the thread cannot begin, or is in a function of the client that does not return.
-        let ends = self.is_actor() || self.has_begun() && self.flush(deadline.left()).is_ok();
+        let ends = self.is_actor() || self.has_begun() && self.deliver_read(deadline).is_ok();
         if self.is_parents() {
             std::mem::forget(self.thread.take());
         } else if !ends {

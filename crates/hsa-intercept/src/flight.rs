@@ -130,6 +130,11 @@ impl Flight {
         !self.loose.is_empty()
     }
 
+    /// Whether everything of `subscriber` up to dispatch `last` was published.
+    pub(crate) fn has_settled(&self, subscriber: &Subscriber, last: DispatchId) -> bool {
+        !self.landing && self.oldest_of(subscriber).is_none_or(|oldest| oldest > last)
+    }
+
     /// The dispatch of `subscriber` that has been in flight longest.
     pub(crate) fn oldest_of(&self, subscriber: &Subscriber) -> Option<DispatchId> {
         let is_of = |flying: &&Flying| {

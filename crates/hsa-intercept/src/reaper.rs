@@ -26,7 +26,7 @@ use crate::flight::COUNTER_START;
 use crate::pace::Pace;
 use crate::queue::{Landing, Queue};
 use crate::subscribers::Subscriber;
-use crate::thread_mark::InsideHook;
+use crate::thread_mark::{InsideHook, InsideLook};
 use crate::threads::{self, Life, News};
 use crate::transition::Transition;
 
@@ -112,7 +112,7 @@ pub(crate) struct Rounds {
 }
 
 /// What a look found.
-pub(crate) struct Seen {
+struct Seen {
     /// Something is out that nothing announces.
     unannounced: bool,
     /// Something retired.
@@ -164,10 +164,10 @@ impl Reaper {
     /// The thread.
     fn run(&self, rounds: &mut Rounds) {
         threads::rest_exactly();
-        self.life.begin();
         // Stopped before it began: the runtime may be gone, so nothing of it is touched.
         let (stop, bell) = {
             let inbox = self.inbox.lock();
+            self.life.begin();
             (inbox.stop, inbox.bell)
         };
         rounds.bell = bell;
@@ -261,7 +261,7 @@ impl Reaper {
         self.wake();
         if !self.life.has_begun() {
             self.look();
-            self.drop_bell();
+            self.drop_bell(|| !self.life.has_begun());
         }
         let mut inbox = self.inbox.lock();
         while inbox.bell.is_some() && inbox.is_idle() && !deadline.is_over() {
@@ -272,11 +272,11 @@ impl Reaper {
 
     /// Destroys the bell if that was asked for and no queue is measured. Returns whether it did. Called by whoever waits for
     /// the bell.
-    fn drop_bell(&self) -> bool {
+    fn drop_bell(&self, nobody_waits: impl FnOnce() -> bool) -> bool {
         let bell = {
             let mut inbox = self.inbox.lock();
             inbox.sweep();
-            if !inbox.letting_go || inbox.handed > 0 || !inbox.queues.is_empty() {
+            if !inbox.letting_go || inbox.handed > 0 || !inbox.queues.is_empty() || !nobody_waits() {
                 return false;
             }
             inbox.bell.take()
@@ -327,13 +327,20 @@ impl Reaper {
                 (rounds.bell, rounds.heard) = (self.inbox.lock().bell, COUNTER_START);
             }
         }
+        let mut again = false;
+        self.device.inside(&mut || again = self.look_around(rounds));
+        again
+    }
+
+    /// What the thread does between two waits. It may call the runtime with locks held: it waited for it before.
+    fn look_around(&self, rounds: &mut Rounds) -> bool {
         rounds.heard = rounds.bell.map_or(COUNTER_START, |bell| self.device.load(bell));
         // Asked first: what comes while it looks is looked at once more.
         let stop = self.inbox.lock().stop;
         let seen = self.look();
         let limit = self.end_late_marks().min(self.overrun_late(&seen.queues));
         rounds.limit = limit.min(self.next_tick(&mut rounds.tick, seen.unannounced));
-        if !stop && self.drop_bell() {
+        if !stop && self.drop_bell(|| true) {
             rounds.bell = None;
         }
         rounds.pace.looked(seen.landed, seen.queues.iter().any(|queue| queue.agent.somebody_waits()));
@@ -342,19 +349,25 @@ impl Reaper {
 
     /// Whether everything of `subscriber` up to dispatch `last` was published.
     pub(crate) fn has_settled(&self, subscriber: &Subscriber, last: DispatchId) -> bool {
-        // Nothing is half published while nobody looks.
-        let landing = self.landing.lock();
         let queues = self.inbox.lock().queues.clone();
-        let settled = queues.iter().all(|queue| {
-            let oldest = queue.flight.lock().oldest_of(subscriber);
-            oldest.is_none_or(|oldest| oldest > last)
-        });
-        drop(landing);
-        settled
+        queues.iter().all(|queue| queue.flight.lock().has_settled(subscriber, last))
+    }
+
+    /// Has the thread look at once, or looks where it cannot begin.
+    pub(crate) fn look_soon(&self) {
+        if self.life.has_begun() {
+            self.wake();
+        } else {
+            self.look();
+        }
     }
 
     /// One look at every queue: tells of what retired, and frees what was destroyed.
-    pub(crate) fn look(&self) -> Seen {
+    fn look(&self) -> Seen {
+        // A subscriber that is being told of something asks for more: it is told when it returned.
+        let Some(_inside) = InsideLook::enter() else {
+            return Seen { unannounced: true, landed: false, queues: Vec::new() };
+        };
         let mut landing = self.landing.lock();
         let (queues, before) = (self.read_inbox(), landing.count);
         let mut unannounced = false;

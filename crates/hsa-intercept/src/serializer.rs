@@ -111,6 +111,8 @@ impl Run {
 struct Granted {
     lane: Lane,
     run: Run,
+    /// The first of its runs since the queue got the agent.
+    since: RunId,
     /// The queue's next run, granted already.
     ahead: Option<Run>,
 }
@@ -198,9 +200,11 @@ impl Serializer {
 
     /// A subscriber returned a grant. Before the run's end this also lets it take kernels again.
     pub(crate) fn returned(&mut self, lane: Lane, run: RunId) -> Option<Release> {
+        let is_overrun = self.overrun.iter().any(|(_, overrun)| overrun.id == run);
         let found = self.find(lane, run)?;
         found.unreturned = found.unreturned.saturating_sub(1);
-        found.open = found.unreturned == 0;
+        // Beside an overrun run others hold the agent.
+        found.open = found.unreturned == 0 && !is_overrun;
         self.settle(lane, run).or_else(|| self.grant_ahead())
     }
 
@@ -218,10 +222,10 @@ impl Serializer {
         self.grant_next()
     }
 
-    /// The granted run, if ready runs of other queues wait for its end.
+    /// The run with which the holder got the agent, if ready runs of other queues wait for its end.
     pub(crate) fn awaited(&self) -> Option<RunId> {
         let holder = self.granted.as_ref()?;
-        self.other_is_ready(holder.lane).then_some(holder.run.id)
+        self.other_is_ready(holder.lane).then_some(holder.since)
     }
 
     /// Whether a queue may stand before a gate, or soon, that is not open yet.
@@ -234,7 +238,7 @@ impl Serializer {
 
     /// Gives the agent to the next run though the granted one is not over.
     pub(crate) fn overrun(&mut self) -> Option<Release> {
-        let Granted { lane, run, ahead } = self.granted.take()?;
+        let Granted { lane, run, ahead, .. } = self.granted.take()?;
         for mut run in [run].into_iter().chain(ahead) {
             (run.open, run.accompanied) = (false, true);
             self.overrun.push((lane, run));
@@ -297,7 +301,8 @@ impl Serializer {
         };
         self.next += 1;
         if ready && self.granted.is_none() && self.holds.is_empty() {
-            let granted = Granted { lane, run: Run { passed: true, ..run }, ahead: None };
+            let (since, run) = (run.id, Run { passed: true, ..run });
+            let granted = Granted { lane, run, since, ahead: None };
             return (&mut self.granted.insert(granted).run, Gate::None);
         }
         // Behind a run of its own the announcement is that run's end, unless something of the application lies
@@ -321,7 +326,7 @@ impl Serializer {
                 return None;
             }
         } else if let Some(index) = self.overrun.iter().position(|(holder, found)| done(*holder, found)) {
-            self.overrun.swap_remove(index);
+            self.overrun.remove(index);
         } else {
             return None;
         }
@@ -364,7 +369,7 @@ impl Serializer {
         let mut run = self.lanes[index].waiting.pop_front()?;
         run.accompanied = !self.overrun.is_empty();
         let lane = Lane(index);
-        self.granted = Some(Granted { lane, run, ahead: None });
+        self.granted = Some(Granted { lane, since: run.id, run, ahead: None });
         Some(Release(lane))
     }
 
@@ -379,7 +384,8 @@ impl Serializer {
             return Some((run, false));
         }
         let granted = self.granted.iter_mut().flat_map(Granted::newest_first);
-        let overrun = self.overrun.iter_mut().map(|(owner, run)| (*owner, run));
+        // Later ones of a queue stand behind earlier ones.
+        let overrun = self.overrun.iter_mut().rev().map(|(owner, run)| (*owner, run));
         granted.chain(overrun).find_map(|(owner, run)| (owner == lane).then_some((run, true)))
     }
 

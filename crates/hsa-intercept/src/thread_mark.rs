@@ -10,6 +10,7 @@ mod imp {
 
     thread_local! {
         pub(super) static DEPTH: Cell<u32> = const { Cell::new(0) };
+        pub(super) static LOOKS: Cell<bool> = const { Cell::new(false) };
         /// Number and process.
         pub(super) static THREAD: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
         /// For which thread this one works, if for another; 0 for one that is not known.
@@ -23,6 +24,7 @@ mod imp {
 
     loom::thread_local! {
         pub(super) static DEPTH: Cell<u32> = Cell::new(0);
+        pub(super) static LOOKS: Cell<bool> = Cell::new(false);
         pub(super) static THREAD: Cell<(u32, u32)> = Cell::new((1, 0));
         pub(super) static OTHER: Cell<Option<u32>> = Cell::new(None);
     }
@@ -48,6 +50,29 @@ impl InsideHook {
 impl Drop for InsideHook {
     fn drop(&mut self) {
         let _ = imp::DEPTH.try_with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// Marks the current thread as telling of what retired, until dropped.
+#[derive(Debug)]
+pub(crate) struct InsideLook(());
+
+impl InsideLook {
+    /// `None` if it does so already: a subscriber was told, and asks to be told.
+    pub(crate) fn enter() -> Option<Self> {
+        let first = imp::LOOKS.try_with(|looks| !looks.replace(true)).unwrap_or(false);
+        first.then_some(Self(()))
+    }
+
+    /// Whether the current thread is telling of what retired.
+    pub(crate) fn is_current() -> bool {
+        imp::LOOKS.try_with(std::cell::Cell::get).unwrap_or(false)
+    }
+}
+
+impl Drop for InsideLook {
+    fn drop(&mut self) {
+        let _ = imp::LOOKS.try_with(|looks| looks.set(false));
     }
 }
 

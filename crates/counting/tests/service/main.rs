@@ -346,3 +346,39 @@ fn an_idle_service_takes_little_memory() {
     assert!(each < 256 * 1024, "{each} bytes");
     drop(services);
 }
+
+// A flush on one thread while another one is inside stop's drain.
+#[test]
+fn a_flush_during_a_stop_waits_for_what_was_enqueued_before() {
+    let stage = Arc::new(Stage::default());
+    let (counting, records) = streaming(&stage, &Arc::default(), 4);
+    let counting = Arc::new(counting);
+    counting.start().unwrap();
+    let launched = launch(&*stage.subscriber(), 1).unwrap();
+    stage.unsettled.store(true, Ordering::Relaxed);
+    let (flusher, (told, outcome)) = (Arc::clone(&counting), mpsc::channel());
+    stage.during_drain(move || {
+        let flushed = std::thread::spawn(move || flusher.flush(Duration::from_millis(200))).join().unwrap();
+        told.send(flushed.is_ok()).unwrap();
+    });
+    counting.stop(LIMIT).unwrap();
+    assert!(records.try_recv().is_none(), "it is in flight");
+    assert!(!outcome.recv().unwrap(), "a flush said that everything was delivered");
+    retire(&*stage.subscriber(), &launched);
+}
+
+// A flush after a stop whose drain timed out.
+#[test]
+fn a_flush_after_a_stop_that_timed_out_waits_for_what_is_in_flight() {
+    let stage = Arc::new(Stage::default());
+    let (counting, records) = streaming(&stage, &Arc::default(), 4);
+    counting.start().unwrap();
+    let launched = launch(&*stage.subscriber(), 1).unwrap();
+    stage.unsettled.store(true, Ordering::Relaxed);
+    stage.drains_fail.store(true, Ordering::Relaxed);
+    counting.stop(Duration::from_millis(50)).unwrap_err();
+    let flushed = counting.flush(Duration::from_millis(200));
+    assert!(records.try_recv().is_none(), "it is in flight");
+    assert!(flushed.is_err(), "a flush said that everything was delivered");
+    retire(&*stage.subscriber(), &launched);
+}

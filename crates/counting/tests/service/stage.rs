@@ -35,6 +35,9 @@ pub(crate) struct Stage {
     pub(crate) drains_are_slow: AtomicBool,
     /// A hook is inside a callback.
     inside_callback: AtomicBool,
+    /// Something enqueued before has not retired.
+    pub(crate) unsettled: AtomicBool,
+    pub(crate) drains_fail: AtomicBool,
 }
 
 impl Interception for Stage {
@@ -53,13 +56,19 @@ impl Interception for Stage {
         if self.inside_callback.load(Ordering::Relaxed) { Err(busy) } else { Ok(()) }
     }
 
-    fn settle(&self, _id: SubscriptionId, _timeout: Duration) -> Result<(), InterceptionError> {
+    fn settle(&self, subscription: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
+        if self.unsettled.load(Ordering::Relaxed) {
+            return Err(InterceptionError::DrainTimedOut { subscription, in_flight: 1, timeout });
+        }
         Ok(())
     }
 
     fn drain(&self, _id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
         if let Some(during) = self.during_drain.lock().unwrap().take() {
             during();
+        }
+        if self.drains_fail.load(Ordering::Relaxed) {
+            return Err(InterceptionError::DrainTimedOut { subscription: _id, in_flight: 1, timeout });
         }
         if self.drains_are_slow.load(Ordering::Relaxed) {
             let returned = self.returned.lock().unwrap();

@@ -34,7 +34,7 @@ use crate::reaper::{LastLook, Reaper};
 use crate::serializer::{RunId, Serializer};
 use crate::snapshot::Swapped;
 use crate::subscribers::{Snapshot, Subscriber};
-use crate::thread_mark::InsideHook;
+use crate::thread_mark::{InsideHook, InsideLook};
 
 /// How long to wait for a callback that does not return, unless something else is set.
 const CALLBACK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -319,10 +319,10 @@ impl Engine {
     ) -> Result<(), Error> {
         let began = std::time::Instant::now();
         let mut begins: Vec<Begin<'_>> = Vec::new();
+        self.sweep();
         let swapped: Vec<(&AgentState, Swapped<'_, Snapshot>)> = {
             let mut registry = self.registry.lock();
             change(&mut registry)?;
-            registry.sweep();
             self.reaper.set_tracing(registry.traces());
             let covered = self.agents.iter().enumerate().filter(|(_, agent)| subscriber.covers(agent.id));
             covered
@@ -350,8 +350,16 @@ impl Engine {
 
     fn quiesce_until(&self, subscriber: &Subscriber, deadline: Deadline) -> Result<(), Error> {
         self.change(subscriber, deadline, |registry| registry.advance(subscriber.id, Stage::Silent))?;
-        subscriber.set_silent();
+        // Inside a hook nobody was waited for.
+        if !InsideHook::is_current() {
+            subscriber.set_silent();
+        }
         Ok(())
+    }
+
+    fn sweep(&self) {
+        let gone = self.registry.lock().sweep();
+        drop(gone);
     }
 
     fn drain_until(
@@ -362,7 +370,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let began = std::time::Instant::now();
         // Inside a hook the wait could be for the very batch that this thread has yet to hand over.
-        let inside = InsideHook::is_current();
+        let inside = InsideHook::is_current() || InsideLook::is_current();
         let deadline = if inside { Deadline::after(Duration::ZERO) } else { deadline };
         if subscriber.service().is_none() {
             // Nothing announces what is only traced.
@@ -386,22 +394,20 @@ impl Engine {
         Error::NotDrained { subscription: subscriber.id, in_flight, oldest, waited }
     }
 
-    /// Looks itself: the reaper may rest.
+    /// Has the reaper look, which may rest.
     fn settle_until(&self, subscriber: &Subscriber, deadline: Deadline) -> Result<(), Error> {
         let began = std::time::Instant::now();
         let last = DispatchId(self.dispatches.load(Ordering::Relaxed));
-        // Inside a hook the wait could be for the very batch that this thread has yet to hand over.
-        let may_wait = !InsideHook::is_current();
+        // Inside a hook the wait could be for the very batch that this thread has yet to hand over, inside a look for itself.
+        let may_wait = !InsideHook::is_current() && !InsideLook::is_current();
         loop {
-            if may_wait {
-                self.reaper.look();
-            }
             if self.reaper.has_settled(subscriber, last) {
                 return Ok(());
             }
             if !may_wait || deadline.is_over() {
                 return Err(self.not_drained(subscriber, began.elapsed()));
             }
+            self.reaper.look_soon();
             subscriber.wait_drained(Deadline::after(BETWEEN_LOOKS.min(deadline.left())));
         }
     }
@@ -409,11 +415,6 @@ impl Engine {
     fn unsubscribe_until(&self, subscriber: &Subscriber, deadline: Deadline) -> Result<(), Error> {
         let changed =
             self.change(subscriber, deadline, |registry| registry.advance(subscriber.id, Stage::Leaving));
-        if changed.is_ok() || subscriber.is_silent() {
-            let mut registry = self.registry.lock();
-            registry.advance(subscriber.id, Stage::Left)?;
-            registry.sweep();
-        }
         match changed {
             // Whoever is in a callback there does not call this subscriber.
             Err(Error::CallbackBusy { .. }) if subscriber.is_silent() => Ok(()),
@@ -467,7 +468,10 @@ impl Interception for Engine {
             return Ok(());
         }
         let subscriber = self.find(id)?;
-        self.unsubscribe_until(&subscriber, self.callback_deadline()).map_err(|error| reported(error, id))
+        let left = self.unsubscribe_until(&subscriber, self.callback_deadline());
+        drop(subscriber);
+        self.sweep();
+        left.map_err(|error| reported(error, id))
     }
 
     fn return_grant(&self, id: SubscriptionId, token: Token) {

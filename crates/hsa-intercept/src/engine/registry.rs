@@ -23,11 +23,9 @@ pub(super) enum Stage {
     Asked,
     /// Not asked any more; its hold on the agents stays.
     Silent,
-    /// Unsubscribed, but a hook may still be asking it, and its answer counts.
+    /// Unsubscribed. A hook may still be asking it, and its answer counts; while it owes something its dispatches can retire,
+    /// and grants come back, so that what waits for them goes on.
     Leaving,
-    /// Nobody asks it any more. While it still owes something its dispatches can retire, and grants come back, so that what
-    /// waits for them goes on.
-    Left,
 }
 
 impl Stage {
@@ -89,7 +87,7 @@ impl Registry {
     /// # Errors
     /// [`InterceptionError::UnknownSubscription`].
     pub(super) fn advance(&mut self, id: SubscriptionId, to: Stage) -> Result<(), InterceptionError> {
-        let known = self.subscribers.iter_mut().filter(|(_, stage)| stage.is_known() || to == Stage::Left);
+        let known = self.subscribers.iter_mut().filter(|(_, stage)| stage.is_known());
         let found = known.into_iter().find(|(subscriber, _)| subscriber.id == id);
         found.ok_or(InterceptionError::UnknownSubscription(id))?.1 = to;
         Ok(())
@@ -109,9 +107,12 @@ impl Registry {
         found.map(|(subscriber, _)| Arc::clone(subscriber))
     }
 
-    /// Forgets who left and owes nothing.
-    pub(super) fn sweep(&mut self) {
-        self.subscribers.retain(|(left, stage)| *stage != Stage::Left || left.owes());
+    /// Forgets who left, owes nothing and is asked by nobody: a hook that may still ask has it from a snapshot. The client's
+    /// part of them is to be dropped without the registry's lock.
+    pub(super) fn sweep(&mut self) -> Vec<Arc<Subscriber>> {
+        let gone = |left: &Arc<Subscriber>| Arc::strong_count(left) == 1 && !left.owes();
+        let gone = self.subscribers.extract_if(.., |(left, stage)| !stage.is_known() && gone(left));
+        gone.map(|(left, _)| left).collect()
     }
 
     /// Whether anybody traces.

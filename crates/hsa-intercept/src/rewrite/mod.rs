@@ -218,7 +218,8 @@ impl<'a> Rewriter<'a> {
         }
         for (index, packet) in packets.iter().enumerate() {
             self.left = packets.len() - index;
-            match split_dependency(packet) {
+            // Only an agent that is given away in turns must not be held while a kernel waits.
+            match split_dependency(packet).filter(|_| self.snapshot.serialize) {
                 Some([wait, kernel]) => {
                     self.other(&wait);
                     self.kernel(&kernel);

@@ -181,6 +181,23 @@ fn an_overrun_holder_takes_the_run_ahead_along() {
 }
 
 #[test]
+fn an_overrun_run_takes_no_more_kernels_when_its_grant_comes_back() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, None, false);
+    let _ = serializer.place(a, false, None, false);
+    serializer.expect_return(a, on_a.run);
+    let _on_b = serializer.place(b, false, None, false);
+    assert_eq!(serializer.overrun(), Some(Release(b)));
+    assert_eq!(serializer.returned(a, on_a.run), None);
+    let next = serializer.place(a, false, None, true);
+    assert_eq!(next.gate, Gate::Wait, "B holds the agent");
+    for _ in 0..1000 {
+        assert_ne!(serializer.place(a, false, None, true).run, on_a.run);
+    }
+}
+
+#[test]
 fn grants_follow_the_order_of_enqueue_among_the_ready() {
     let mut serializer = Serializer::default();
     let [a, b, c] = lanes(&mut serializer);

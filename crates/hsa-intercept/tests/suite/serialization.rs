@@ -226,6 +226,33 @@ fn a_grant_of_a_callback_that_outlasts_its_subscription_still_comes_back() {
     engine.drain(next, LIMIT).unwrap();
 }
 
+// A callback may stop its own context; what it answers then counts all the same.
+#[test]
+fn a_grant_of_a_callback_that_ends_its_own_subscription_still_comes_back() {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    static ID: OnceLock<SubscriptionId> = OnceLock::new();
+    let device = FakeDevice::new();
+    let engine = ENGINE.get_or_init(|| Engine::new(device.clone(), [AGENT]));
+    let queue = FakeQueue::new(engine, &device, AGENT);
+    let service = FakeService::new(|_| {
+        let (engine, id) = (ENGINE.get().unwrap(), *ID.get().unwrap());
+        engine.quiesce(id).unwrap();
+        engine.drain(id, LIMIT).unwrap();
+        engine.unsubscribe(id).unwrap();
+        Plan::CountAndHold
+    });
+    let id = engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
+    ID.set(id).unwrap();
+    queue.submit(&[kernel(1, 0)]);
+    run_all(&[&queue]);
+    assert!(queue.handle.wait_empty(LIMIT));
+    assert_eq!(service.retired(), 1);
+    engine.return_grant(id, Token { index: 1, generation: 0 });
+    engine.subscribe(FakeService::new(|_| Plan::Decline).subscription(&[AGENT], true)).unwrap();
+    queue.submit(&[kernel(2, 0)]);
+    run_all(&[&queue]);
+}
+
 // What went through unseen must be over before the first kernel is measured, where the queue can be asked.
 #[test]
 fn unseen_kernels_of_another_queue_hold_back_the_first_measured_one() {

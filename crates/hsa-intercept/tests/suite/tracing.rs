@@ -306,3 +306,58 @@ fn a_tracer_that_panics_disturbs_nobody() {
     engine.shut_down(LIMIT).unwrap();
     assert_eq!(records.completed().len(), 1);
 }
+
+static TRACED: std::sync::OnceLock<Engine> = std::sync::OnceLock::new();
+
+/// Flushes what it counts whenever a kernel completed, without waiting.
+struct Flushes;
+
+impl KernelTracer for Flushes {
+    fn enqueued(&self, _kernel: &TracedKernel) {}
+
+    fn completed(&self, _kernel: &TracedKernel, _outcome: Outcome) {
+        let _ = TRACED.get().unwrap().settle(SubscriptionId(1), Duration::ZERO);
+    }
+}
+
+// What it asks for it could only be told after it returned.
+#[test]
+fn a_record_callback_may_settle_without_waiting() {
+    let device = FakeDevice::new();
+    let engine = TRACED.get_or_init(|| Engine::new(device.clone(), [AGENT]));
+    let queue = FakeQueue::new(engine, &device, AGENT);
+    let tracing = Tracing { context: ContextId(1), agents: vec![], tracer: Arc::new(Flushes) };
+    let id = engine.trace(tracing).unwrap();
+    queue.submit(&[kernel(1, 0)]);
+    run_all(&[&queue]);
+    engine.quiesce(id).unwrap();
+    std::thread::spawn(|| {
+        std::thread::sleep(LIMIT);
+        eprintln!("the reaper waits for itself");
+        std::process::abort();
+    });
+    engine.drain(id, Duration::from_secs(3)).unwrap();
+}
+
+// Nothing is given away in turns, so nothing has to stand before it.
+#[test]
+fn an_extended_dispatch_that_is_only_traced_is_not_ordered_behind_earlier_kernels() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    let queue = FakeQueue::new(&engine, &device, AGENT);
+    let (_records, _id) = Records::start(&engine, 1, &[]);
+    let done = device.app_signal(0);
+    let mut extended = kernel(2, 0);
+    extended.0[0] = (3 << 16) | (1 << 24);
+    (extended.0[12], extended.0[13]) = (done as u32, (done >> 32) as u32);
+    let fence = wavescope_core::Fence::System;
+    extended.set_header(wavescope_core::PacketHeader::new(
+        wavescope_core::PacketType::VENDOR_SPECIFIC,
+        false,
+        fence,
+        fence,
+    ));
+    let written = queue.submit(&[kernel(1, 0), extended]);
+    let emitted = written.iter().find(|packet| packet.0[8] == 2).unwrap();
+    assert!(!emitted.header().barrier(), "it may run beside kernel 1, and kernel 1 may wait for it");
+}
