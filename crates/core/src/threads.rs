@@ -28,6 +28,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+use std::cell::Cell;
 use std::sync::Arc;
 // Read in forked children, where nothing may be locked.
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -76,6 +77,15 @@ fn tell(newest: Option<&'static Listener>, tell: impl Fn(&dyn ThreadNotice)) {
     listeners.for_each(|listener| tell(&*listener.notice));
 }
 
+thread_local! {
+    static OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the current thread was made by [`create`]: nobody but Wavescope waits for it.
+pub fn is_ours() -> bool {
+    OURS.get()
+}
+
 /// Creates a thread, with the listeners told before and after. Linux shows the first 15 bytes of its name.
 ///
 /// # Errors
@@ -87,6 +97,10 @@ pub fn create<T: Send + 'static>(
     // Who begins to listen in between hears of neither.
     let listeners = newest();
     tell(listeners, |notice| notice.before(name));
+    let run = move || {
+        OURS.set(true);
+        run()
+    };
     let created = Builder::new().name(name.to_owned()).spawn(run);
     tell(listeners, |notice| notice.after(name));
     created

@@ -52,4 +52,10 @@ pub trait Device: Send + Sync {
 
     /// Now, in the clock of [`DispatchTimes`].
     fn now_ns(&self) -> u64;
+
+    /// Calls `work` while the runtime is kept from going down, if it can be; what `work` calls does not wait for that any
+    /// more. So a thread waits for the runtime before it locks what `work` locks.
+    fn inside(&self, work: &mut dyn FnMut()) {
+        work();
+    }
 }

@@ -1,15 +1,23 @@
 //! Whether the runtime may be called: not while it may be going down, and never again once it is gone.
 //!
 //! Whether an `hsa_shut_down` is the last is known only afterwards. So the gate is shut around each: nobody is inside, and
-//! who comes has to wait. Then it opens again, or else the runtime is gone and every call is answered without it. The
-//! thread that is inside `hsa_shut_down` may pass: what runs there is a tool that is unloaded, while everything is there.
+//! threads of ours that come have to wait. Then it opens again, or else the runtime is gone and every call is answered
+//! without it.
+//!
+//! Only threads of ours wait, before they lock anything. A thread of the application or of the runtime may be one that the
+//! end waits for: ROCr joins the thread that runs handlers and error callbacks. It passes, as does the one that is inside
+//! `hsa_shut_down`, where tools are unloaded: who calls a runtime knows that it is there.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 // Asked before every call of the runtime.
 use std::sync::atomic::{AtomicU64, Ordering};
 use wavescope_core::sync::{Condvar, Deadline, Mutex};
+use wavescope_core::threads;
+
+use crate::thread_mark::InsideHook;
 
 /// Bits of the word. Below them: how many are inside.
 const SHUT: u64 = 1 << 32;
@@ -21,6 +29,43 @@ const PAUSE: Duration = Duration::from_micros(50);
 thread_local! {
     /// How often the current thread is inside `hsa_shut_down`.
     static GOING_DOWN: Cell<u32> = const { Cell::new(0) };
+    /// How many passes the current thread holds, and how often it works for the application.
+    static EXEMPT: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether the current thread waits at a gate that is shut. Inside a hook it does not: it may hold locks there.
+fn has_to_wait() -> bool {
+    let is_exempt = EXEMPT.try_with(|exempt| exempt.get() > 0).unwrap_or(true);
+    threads::is_ours() && !is_exempt && !InsideHook::is_current() && !GoingDown::is_current()
+}
+
+/// Exempts the current thread until dropped; stays on it.
+#[derive(Debug)]
+struct Exempt(PhantomData<*mut ()>);
+
+impl Exempt {
+    fn enter() -> Self {
+        let _ = EXEMPT.try_with(|exempt| exempt.set(exempt.get() + 1));
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Exempt {
+    fn drop(&mut self) {
+        let _ = EXEMPT.try_with(|exempt| exempt.set(exempt.get() - 1));
+    }
+}
+
+/// Says until dropped that the current thread, maybe one of ours that runs a callback, was called by the application.
+#[derive(Debug)]
+pub(crate) struct ForApplication {
+    _exempt: Exempt,
+}
+
+impl ForApplication {
+    pub(crate) fn enter() -> Self {
+        Self { _exempt: Exempt::enter() }
+    }
 }
 
 /// Marks the current thread as inside the runtime's `hsa_shut_down` until dropped.
@@ -54,34 +99,41 @@ pub(crate) struct Gate {
     changed: Condvar,
 }
 
-/// Leave to call the runtime, until dropped.
+/// Leave to call the runtime, until dropped. Who has one gets further ones at once.
 #[derive(Debug)]
-pub(crate) struct Pass<'a>(&'a Gate);
+pub(crate) struct Pass<'a> {
+    /// Where its holder counts as inside; not if it passed while the gate was shut.
+    inside: Option<&'a Gate>,
+    _exempt: Exempt,
+}
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        self.0.word.fetch_sub(1, Ordering::Release);
+        self.inside.inspect(|gate| gate.leave());
     }
 }
 
 impl Gate {
-    /// Waits while the gate is shut. `None` if the runtime is gone.
+    /// A pass. Threads of ours wait while the gate is shut. `None` if the runtime is gone.
     pub(crate) fn enter(&self) -> Option<Pass<'_>> {
         loop {
             let before = self.word.fetch_add(1, Ordering::SeqCst);
-            let pass = Pass(self);
             if before < SHUT {
-                return Some(pass);
+                return Some(Pass { inside: Some(self), _exempt: Exempt::enter() });
             }
+            self.leave();
             if before & GONE != 0 {
                 return None;
             }
-            if GoingDown::is_current() {
-                return Some(pass);
+            if !has_to_wait() {
+                return Some(Pass { inside: None, _exempt: Exempt::enter() });
             }
-            drop(pass);
             self.wait_open();
         }
+    }
+
+    fn leave(&self) {
+        self.word.fetch_sub(1, Ordering::Release);
     }
 
     fn wait_open(&self) {
@@ -134,47 +186,85 @@ impl Gate {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use wavescope_core::sync::thread::JoinHandle;
+
     use super::*;
 
     const MOMENT: Duration = Duration::from_millis(20);
 
+    /// On a thread of ours.
+    fn ours<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        threads::create("wavescope-test", run).unwrap()
+    }
+
+    fn leaked() -> &'static Gate {
+        Box::leak(Box::default())
+    }
+
     #[test]
-    fn who_comes_to_a_shut_gate_waits_and_is_not_counted_as_inside() {
-        let gate = Gate::default();
+    fn a_thread_of_ours_waits_at_a_shut_gate_and_is_not_counted_as_inside() {
+        let gate = leaked();
         let inside = gate.enter();
         gate.shut();
         assert!(!gate.wait_empty(Deadline::after(MOMENT)), "somebody is inside");
         drop(inside);
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| gate.enter().is_some());
-            std::thread::park_timeout(MOMENT);
-            assert!(!waiting.is_finished());
-            assert!(gate.wait_empty(Deadline::after(Duration::from_secs(10))));
-            gate.open();
-            assert!(waiting.join().unwrap());
+        let waiting = ours(|| gate.enter().is_some());
+        std::thread::park_timeout(MOMENT);
+        assert!(!waiting.is_finished());
+        assert!(gate.wait_empty(Deadline::after(Duration::from_secs(10))));
+        gate.open();
+        assert!(waiting.join().unwrap());
+    }
+
+    #[test]
+    fn who_is_inside_or_was_called_by_the_application_passes_a_shut_gate() {
+        let gate = leaked();
+        let (entered, inside) = std::sync::mpsc::channel();
+        let (shut, is_shut) = std::sync::mpsc::channel();
+        let nested = ours(move || {
+            let pass = gate.enter();
+            entered.send(()).unwrap();
+            is_shut.recv().unwrap();
+            gate.enter().is_some() && pass.is_some()
         });
+        inside.recv().unwrap();
+        gate.shut();
+        shut.send(()).unwrap();
+        assert!(nested.join().unwrap());
+        let called = ours(|| {
+            let _for = ForApplication::enter();
+            gate.enter().is_some()
+        });
+        assert!(called.join().unwrap());
+        let foreign = gate.enter();
+        assert!(foreign.is_some());
+        assert!(
+            gate.wait_empty(Deadline::after(Duration::ZERO)),
+            "who passes a shut gate is waited for by nobody"
+        );
     }
 
     #[test]
     fn nobody_passes_once_the_runtime_is_gone() {
-        let gate = Gate::default();
+        let gate = leaked();
         gate.shut();
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| gate.enter().is_some());
-            gate.set_gone();
-            assert!(!waiting.join().unwrap());
-        });
+        let waiting = ours(|| gate.enter().is_some());
+        gate.set_gone();
+        assert!(!waiting.join().unwrap());
         gate.open();
         assert!(gate.enter().is_none());
     }
 
     #[test]
     fn the_thread_that_is_inside_the_end_passes() {
-        let gate = Gate::default();
+        let gate = leaked();
         gate.shut();
-        let going_down = GoingDown::enter();
-        assert!(gate.enter().is_some());
-        drop(going_down);
-        assert!(!GoingDown::is_current());
+        let passes = ours(|| {
+            let going_down = GoingDown::enter();
+            let passes = gate.enter().is_some();
+            drop(going_down);
+            passes && !GoingDown::is_current()
+        });
+        assert!(passes.join().unwrap());
     }
 }

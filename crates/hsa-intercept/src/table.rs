@@ -16,7 +16,7 @@ use wavescope_core::AgentId;
 
 use crate::Error;
 use crate::front::entries;
-use crate::gate::GoingDown;
+use crate::gate::{ForApplication, GoingDown};
 use crate::interceptor::Interceptor;
 use crate::patch::{Slot, slot};
 use crate::runtime_queue::{Creation, ErrorCallback};
@@ -152,6 +152,7 @@ fn require<F>(entry: Option<F>, call: &'static str) -> Result<(), Error> {
 /// Answers an entry with the newest interceptor; a panic of ours becomes an error instead of unwinding into the application.
 fn answer(call: &'static str, work: impl FnOnce(&Interceptor) -> hsa_status_t) -> hsa_status_t {
     let Some(interceptor) = installed().next() else { return HSA_STATUS_ERROR };
+    let _called = ForApplication::enter();
     catch_unwind(AssertUnwindSafe(|| work(interceptor))).unwrap_or_else(|_| {
         tracing::error!(call, "panicked");
         HSA_STATUS_ERROR

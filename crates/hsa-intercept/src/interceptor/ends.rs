@@ -7,7 +7,7 @@ use wavescope_core::sync::atomic::Ordering;
 
 use super::Interceptor;
 use crate::front::SharedFront;
-use crate::gate::GoingDown;
+use crate::gate::{ForApplication, GoingDown};
 use crate::thread_mark::InsideHook;
 
 /// How long the end of a runtime waits for our threads to let go of signals.
@@ -94,17 +94,17 @@ impl Interceptor {
         self.queues.go_on(held);
     }
 
-    /// A tool that is unloaded uses interception: everything goes on until it shuts it down, which is why it should. Services
-    /// have threads that call the runtime, too.
-    pub(super) fn reopen_if_unloaded(&self) {
+    /// Interception is called. If it is a tool that is unloaded that calls, everything goes on until it shuts it down, which
+    /// is why it should. Services have threads that call the runtime, too.
+    pub(super) fn called(&self) -> ForApplication {
         // Asked before anything is locked: in a forked child a lock may be held for good.
-        if self.is_inert() || !GoingDown::is_current() {
-            return;
+        if !self.is_inert() && GoingDown::is_current() {
+            let mut ends = self.ends.lock();
+            if !self.is_gone() && !std::mem::replace(&mut ends.reopened, true) {
+                self.release(std::mem::take(&mut ends.held));
+            }
         }
-        let mut ends = self.ends.lock();
-        if !self.is_gone() && !std::mem::replace(&mut ends.reopened, true) {
-            self.release(std::mem::take(&mut ends.held));
-        }
+        ForApplication::enter()
     }
 
     pub(super) fn set_gone(&self, held: &mut Vec<SharedFront>) {

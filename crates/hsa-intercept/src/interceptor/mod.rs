@@ -26,7 +26,7 @@ use crate::blind::{OtherQueues, Others};
 use crate::code_objects::{CodeObject, CodeObjectListener, CodeObjects, Kernel};
 use crate::copies;
 use crate::engine::Engine;
-use crate::gate::GoingDown;
+use crate::gate::{ForApplication, GoingDown};
 use crate::hsa_device::HsaDevice;
 use crate::kernel_trace::Tracing;
 use crate::patch::{Patch, Slot};
@@ -193,6 +193,7 @@ impl Interceptor {
     /// # Errors
     /// [`InterceptionError::ShutDown`].
     pub fn trace(&self, tracing: Tracing) -> Result<SubscriptionId, InterceptionError> {
+        let _called = ForApplication::enter();
         self.engine.trace(tracing)
     }
 
@@ -211,7 +212,7 @@ impl Interceptor {
         }
         self.over.store(true, Ordering::Release);
         let deadline = Deadline::after(self.options.drain_timeout);
-        self.reopen_if_unloaded();
+        let _called = self.called();
         let outcome = self.engine.shut_down_until(deadline);
         let none_left = self.queues.end_if_no_fronts(deadline);
         if matches!(none_left, Ok(true)) {
@@ -309,30 +310,39 @@ unsafe fn uncovered(
 
 impl Interception for Interceptor {
     fn subscribe(&self, subscription: Subscription) -> Result<SubscriptionId, InterceptionError> {
+        let _called = ForApplication::enter();
         self.engine.subscribe(subscription)
     }
 
     fn quiesce(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
-        self.reopen_if_unloaded();
+        let _called = self.called();
         self.engine.quiesce(id)
     }
 
     fn settle(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
-        self.reopen_if_unloaded();
-        self.engine.settle(id, timeout)
+        let _called = self.called();
+        let deadline = Deadline::after(if InsideHook::is_current() { Duration::ZERO } else { timeout });
+        if !self.is_inert() && !self.queues.wait_asked(deadline) {
+            // At least one that nobody has been asked about.
+            let in_flight = self.engine.in_flight(id) + 1;
+            return Err(InterceptionError::DrainTimedOut { subscription: id, in_flight, timeout });
+        }
+        self.engine.settle(id, deadline.left())
     }
 
     fn drain(&self, id: SubscriptionId, timeout: Duration) -> Result<(), InterceptionError> {
-        self.reopen_if_unloaded();
+        let _called = self.called();
         self.engine.drain(id, timeout)
     }
 
     fn unsubscribe(&self, id: SubscriptionId) -> Result<(), InterceptionError> {
-        self.reopen_if_unloaded();
+        let _called = self.called();
         self.engine.unsubscribe(id)
     }
 
     fn return_grant(&self, id: SubscriptionId, token: Token) {
+        // A service's thread waits for the runtime here, where nothing is locked.
+        let _pass = self.device.gate().enter();
         self.engine.return_grant(id, token);
     }
 }

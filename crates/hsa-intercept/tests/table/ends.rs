@@ -174,3 +174,87 @@ fn the_end_comes_while_others_submit() {
         runtime.assert_clean();
     }
 }
+
+// The last `hsa_shut_down` joins the runtime's event thread, on which handlers of the application ask for times and queues
+// fail.
+#[test]
+fn what_the_event_thread_calls_returns_while_the_runtime_waits_for_it() {
+    for technique in TECHNIQUES {
+        for failing in [false, true] {
+            let runtime = Runtime::start();
+            let interceptor = runtime.install(technique);
+            let service = FakeService::new(|_| Plan::Count);
+            interceptor.subscribe(service.subscription(&[], true)).unwrap();
+            let queue = runtime.try_queue(runtime::gpu(0), 64, Some(on_error), std::ptr::null_mut()).unwrap();
+            let app = runtime.signal(1);
+            runtime.submit(queue, &[kernel(1, app)]);
+            let (get, object) = (get_times(&runtime), runtime::object(queue));
+            let (told, joined) = std::sync::mpsc::channel();
+            *state().on_unload.lock().unwrap() = Some(Box::new(move || {
+                runtime::run();
+                let (done, returned) = std::sync::mpsc::channel();
+                std::thread::spawn(move || {
+                    if failing {
+                        object.fail(hsa_sys::HSA_STATUS_ERROR)
+                    } else {
+                        get(app)
+                    }
+                    let _ = done.send(());
+                });
+                told.send(returned.recv_timeout(LIMIT).is_ok()).unwrap();
+            }));
+            end_for_good(&runtime);
+            assert!(joined.recv().unwrap(), "{technique:?}, failing: {failing}");
+            interceptor.shut_down().unwrap();
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn on_error(
+    _: hsa_sys::hsa_status_t,
+    _: *mut hsa_queue_t,
+    _: *mut std::ffi::c_void,
+) {
+}
+
+/// Asks for the times of a signal's kernel on the first GPU.
+fn get_times(runtime: &Runtime) -> impl Fn(u64) + Copy + Send + 'static {
+    let get = runtime.amd().hsa_amd_profiling_get_dispatch_time_fn.unwrap();
+    move |signal| {
+        let mut time = hsa_sys::hsa_amd_profiling_dispatch_time_t::zeroed();
+        // SAFETY: the arguments are in order.
+        let _ = unsafe { get(runtime::gpu(0), hsa_sys::hsa_signal_t { handle: signal }, &raw mut time) };
+    }
+}
+
+// A delivery thread of ours that asks for times is no thread that the tool that is unloaded has to wait for.
+#[test]
+fn a_tool_that_is_unloaded_may_destroy_a_signal() {
+    let runtime = Runtime::start();
+    let interceptor = runtime.install(Technique::Runtime);
+    let service = FakeService::new(|_| Plan::Count);
+    interceptor.subscribe(service.subscription(&[], true)).unwrap();
+    let queue = runtime.queue(64);
+    let app = runtime.signal(1);
+    runtime.submit(queue, &[kernel(1, app)]);
+    let get = get_times(&runtime);
+    let destroy = runtime.core().hsa_signal_destroy_fn.unwrap();
+    let (told, destroyed) = std::sync::mpsc::channel();
+    *state().on_unload.lock().unwrap() = Some(Box::new(move || {
+        runtime::run();
+        wavescope_core::threads::create("wavescope-test", move || get(app)).unwrap();
+        std::thread::sleep(A_WHILE);
+        // The unloading thread cannot give up, so the process does.
+        std::thread::spawn(move || {
+            if destroyed.recv_timeout(LIMIT).is_err() {
+                eprintln!("the unloading thread waits for a lock whose holder waits for it");
+                std::process::abort();
+            }
+        });
+        // SAFETY: the application's signal.
+        let _ = unsafe { destroy(hsa_sys::hsa_signal_t { handle: app }) };
+        told.send(()).unwrap();
+    }));
+    end_for_good(&runtime);
+    interceptor.shut_down().unwrap();
+}
