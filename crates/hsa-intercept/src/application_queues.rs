@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hsa_sys::{
     HSA_STATUS_ERROR_INVALID_ARGUMENT, HSA_STATUS_ERROR_INVALID_QUEUE, HSA_STATUS_SUCCESS, hsa_queue_t,
@@ -23,6 +24,9 @@ use crate::reaper::LastLook;
 use crate::runtime_queue::{self, Creation, RuntimeQueue};
 use crate::runtime_thread::Recognition;
 use crate::technique::Technique;
+
+/// Between two looks at what others read.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 
 /// Makes, finds and destroys intercepted queues.
 pub(crate) struct ApplicationQueues {
@@ -125,6 +129,13 @@ impl ApplicationQueues {
         Ok(is_idle)
     }
 
+    /// Waits for queues that end after their callback.
+    pub(crate) fn wait_for_late_ends(&self, deadline: Deadline) {
+        if !self.late_ends.wait(deadline) {
+            tracing::warn!("the runtime may go down before queues whose callbacks do not return");
+        }
+    }
+
     /// Frees what is kept of queues that are gone, if none is left. Returns whether that is so.
     pub(crate) fn let_go(&self, deadline: Deadline) -> bool {
         let none_left = self.late_ends.wait(deadline)
@@ -173,12 +184,34 @@ impl ApplicationQueues {
         Ok(made)
     }
 
+    /// Waits until whoever measures was asked about everything that was submitted to fronts before; `false` if that was not so
+    /// at the `deadline`.
+    pub(crate) fn wait_asked(&self, deadline: Deadline) -> bool {
+        let mut behind: Vec<_> =
+            self.fronts.fronts().into_iter().map(|front| (front.submitted(), front)).collect();
+        loop {
+            behind.retain(|(index, front)| self.worker.serves(front) && !front.has_rewritten(*index));
+            if behind.is_empty() || deadline.is_over() {
+                return behind.is_empty();
+            }
+            self.worker.wake();
+            std::thread::park_timeout(BETWEEN_LOOKS.min(deadline.left()));
+        }
+    }
+
     /// Keeps everybody from reading fronts, until [`go_on`](Self::go_on). Returns those that are held; one whose reader does
     /// not leave in time is not.
     pub(crate) fn hold(&self, deadline: Deadline) -> Vec<SharedFront> {
-        let mut fronts = self.fronts.fronts();
-        fronts.retain(|front| self.worker.serves(front) && front.hold(deadline));
-        fronts
+        let (mut free, mut held) = (self.fronts.fronts(), Vec::new());
+        loop {
+            // All at once: a reader that stays does not make the others' wait longer.
+            free.retain(|front| self.worker.serves(front) && front.may_be_held());
+            held.extend(free.extract_if(.., |front| front.hold()));
+            if free.is_empty() || deadline.is_over() {
+                return held;
+            }
+            std::thread::park_timeout(BETWEEN_LOOKS.min(deadline.left()));
+        }
     }
 
     /// Fronts that were held may be read again.
@@ -222,7 +255,7 @@ impl ApplicationQueues {
     fn destroy_intercept_queue(&self, record: Arc<RuntimeQueue>, deadline: Deadline) -> hsa_status_t {
         wait_empty(record.handle(), deadline);
         if !record.close(deadline) {
-            self.late_ends.end(&self.hsa, &self.engine, record);
+            self.late_ends.end(&self.device, &self.engine, record);
             return HSA_STATUS_SUCCESS;
         }
         // SAFETY: the application's queue; its record, which hook and callback use, outlives the call.

@@ -150,6 +150,11 @@ impl Engine {
         self.reaper.set_patience(patience);
     }
 
+    /// How many dispatches of a subscription are in flight.
+    pub(crate) fn in_flight(&self, id: SubscriptionId) -> usize {
+        self.find(id).map_or(0, |subscriber| subscriber.in_flight())
+    }
+
     /// Says whether each dispatch retires with a barrier packet of its own instead of the last packet of its programs: for
     /// a GPU on which vendor packets that share a completion signal do not all decrement it. One packet more for each.
     pub fn set_retire_by_barrier(&self, by_barrier: bool) {

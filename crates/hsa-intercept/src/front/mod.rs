@@ -96,6 +96,8 @@ pub(crate) struct Front {
     rung: AtomicU64,
     /// One more than the highest doorbell value whose thread did not read up to it.
     left_behind: AtomicU64,
+    /// Index up to which packets were rewritten, and whoever measures was asked.
+    rewritten: AtomicU64,
     turn: Turn,
     /// Something is left for the worker.
     stalled: AtomicBool,
@@ -174,6 +176,7 @@ impl Front {
             worker,
             rung: AtomicU64::new(0),
             left_behind: AtomicU64::new(0),
+            rewritten: AtomicU64::new(0),
             turn: Turn::default(),
             stalled: AtomicBool::new(false),
             marking: AtomicBool::new(false),
@@ -246,6 +249,17 @@ impl Front {
         !self.turn.is_closed()
     }
 
+    /// Index up to which packets are to be read by now.
+    pub(crate) fn submitted(&self) -> u64 {
+        let written = self.write_index().load(std::sync::atomic::Ordering::Acquire);
+        self.rung.load(Ordering::SeqCst).min(written)
+    }
+
+    /// Whether packets up to that index were rewritten, or will never be.
+    pub(crate) fn has_rewritten(&self, index: u64) -> bool {
+        self.rewritten.load(Ordering::Acquire) >= index || self.turn.is_closed() || self.is_over()
+    }
+
     /// Lets nothing more go to the hardware queue, and waits until nobody reads: the caller destroys that queue then. Else
     /// `act` is done by whoever reads: by the current thread when it is back from the callback it is inside of, or by
     /// another that had not left at the `deadline`.
@@ -273,15 +287,14 @@ impl Front {
         Closed::Idle
     }
 
-    /// Keeps everybody from reading until [`go_on`](Self::go_on). `false` if somebody reads and did not leave in time.
-    pub(crate) fn hold(&self, deadline: Deadline) -> bool {
-        while !self.turn.hold() {
-            if deadline.is_over() || self.turn.is_mine() || self.turn.is_closed() {
-                return false;
-            }
-            std::thread::park_timeout(PAUSE);
-        }
-        true
+    /// Keeps everybody from reading until [`go_on`](Self::go_on). `false` if somebody reads.
+    pub(crate) fn hold(&self) -> bool {
+        self.turn.hold()
+    }
+
+    /// Whether it is worth waiting for its reader to leave.
+    pub(crate) fn may_be_held(&self) -> bool {
+        !self.turn.is_mine() && !self.turn.is_closed()
     }
 
     /// Whoever held it leaves; the worker reads what came meanwhile.
@@ -376,6 +389,7 @@ impl Front {
             }
             reader.next = first + reader.batch.len() as u64;
             self.rewrite(&mut reader, first, share);
+            self.rewritten.store(reader.next, Ordering::Release);
         }
     }
 

@@ -34,6 +34,7 @@ use crate::process::Origin;
 use crate::signal_entries;
 use crate::table;
 use crate::technique::Technique;
+use crate::thread_mark::InsideHook;
 
 /// How to install an [`Interceptor`].
 #[derive(Clone, Debug)]

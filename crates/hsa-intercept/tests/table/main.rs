@@ -32,4 +32,6 @@ mod runtime;
 #[path = "../shared/service.rs"]
 mod service;
 #[cfg(test)]
+mod settle;
+#[cfg(test)]
 mod states;
