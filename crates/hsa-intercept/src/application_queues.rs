@@ -116,17 +116,17 @@ impl ApplicationQueues {
         Ok(record.map(|record| Known { handle: record.handle().clone(), runtimes: record.pointer() }))
     }
 
-    /// Ends the worker, and what is kept of its fronts, if none is left. Returns whether that is so.
+    /// Ends the worker, and what is kept of its fronts, if none is left. Returns whether that is so and no queue has yet to end.
     ///
     /// # Errors
     /// [`Error::ThreadBusy`].
     pub(crate) fn end_if_no_fronts(&self, deadline: Deadline) -> Result<bool, Error> {
-        self.late_ends.wait(deadline);
+        let all_ended = self.late_ends.wait(deadline);
         let is_idle = self.worker.stop_if_idle(deadline)?;
         if is_idle {
             self.fronts.forget(&self.worker, deadline);
         }
-        Ok(is_idle)
+        Ok(is_idle && all_ended)
     }
 
     /// Waits for queues that end after their callback.

@@ -33,6 +33,10 @@ impl HsaDevice {
         Self { hsa, gate: Gate::default() }
     }
 
+    pub(crate) fn hsa(&self) -> &Hsa {
+        &self.hsa
+    }
+
     pub(crate) fn gate(&self) -> &Gate {
         &self.gate
     }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use hsa_sys::{hsa_signal_t, hsa_status_t};
 use wavescope_core::sync::{Condvar, Deadline, Mutex};
-use wavescope_hsa::Hsa;
 
 use crate::engine::Engine;
+use crate::hsa_device::HsaDevice;
 use crate::runtime_queue::{RuntimeQueue, destroy};
 use crate::thread_mark;
 use crate::threads;
@@ -28,16 +28,24 @@ pub(crate) struct LateEnds {
 
 impl LateEnds {
     /// Ends a queue soon, which is closed already. Without a thread it stays for good.
-    pub(crate) fn end(self: &Arc<Self>, hsa: &Hsa, engine: &Arc<Engine>, record: Arc<RuntimeQueue>) {
+    pub(crate) fn end(
+        self: &Arc<Self>,
+        device: &Arc<HsaDevice>,
+        engine: &Arc<Engine>,
+        record: Arc<RuntimeQueue>,
+    ) {
         *self.under_way.lock() += 1;
-        let (ends, hsa, engine) = (Arc::clone(self), hsa.clone(), Arc::clone(engine));
+        let (ends, device, engine) = (Arc::clone(self), Arc::clone(device), Arc::clone(engine));
         let kept = Arc::clone(&record);
         let run = move || {
             thread_mark::mark_internal();
-            let status = end(&hsa, &record);
+            let status = end(&device, &record);
             tracing::debug!(?status, queue = %record.handle().id(), "queue destroyed after its callback");
             engine.queue_destroyed(record.handle());
-            drop(record);
+            if status.is_none() {
+                // Somebody may be inside its hook for good.
+                std::mem::forget(record);
+            }
             ends.ended();
         };
         if let Err(error) = threads::create(NAME, run) {
@@ -63,8 +71,10 @@ impl LateEnds {
     }
 }
 
-fn end(hsa: &Hsa, record: &RuntimeQueue) -> hsa_status_t {
-    record.hold();
+/// `None` if the runtime goes before: then the queue is gone too.
+fn end(device: &HsaDevice, record: &RuntimeQueue) -> Option<hsa_status_t> {
+    record.hold(|| device.gate().is_gone());
+    let (_pass, hsa) = (device.gate().enter()?, device.hsa());
     let queue = record.pointer();
     if let Some(load) = hsa.table().core.hsa_queue_load_read_index_scacquire_fn {
         // SAFETY: the queue is there until it is destroyed below.
@@ -76,5 +86,5 @@ fn end(hsa: &Hsa, record: &RuntimeQueue) -> hsa_status_t {
     }
     // SAFETY: the application's queue, which it gave up. Nobody is inside its hook, and nobody gets there: whoever was
     // has given back the lock that the doorbell was rung under.
-    unsafe { destroy(hsa, queue) }
+    Some(unsafe { destroy(hsa, queue) })
 }

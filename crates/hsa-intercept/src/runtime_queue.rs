@@ -160,9 +160,9 @@ impl RuntimeQueue {
         self.turn.reopen();
     }
 
-    /// Waits until nobody is inside the hook; nobody gets there after that.
-    pub(crate) fn hold(&self) {
-        while !self.turn.hold() {
+    /// Waits until nobody is inside the hook; nobody gets there after that. Gives up when `is_vain`.
+    pub(crate) fn hold(&self, is_vain: impl Fn() -> bool) {
+        while !self.turn.hold() && !is_vain() {
             std::thread::park_timeout(PAUSE);
         }
     }

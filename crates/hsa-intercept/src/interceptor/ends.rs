@@ -13,6 +13,10 @@ use crate::thread_mark::InsideHook;
 /// How long the end of a runtime waits for our threads to let go of signals.
 pub(super) const LONGEST_FAREWELL: Duration = Duration::from_secs(2);
 
+/// How long it waits for readers of fronts, while other fronts stand still. What takes longer is a client's callback on a
+/// thread of the application, which itself answers for the end that comes meanwhile.
+const LONGEST_HOLD: Duration = Duration::from_millis(100);
+
 /// How long a thread of ours takes to come back from the runtime once it was woken.
 const MOMENT: Duration = Duration::from_millis(5);
 
@@ -30,9 +34,13 @@ impl Interceptor {
     /// The runtime may be about to end. ROCr refuses calls by the time it unloads its tools, so signals of ours are destroyed
     /// now if no queue is left; what needs one later makes a new one.
     pub(crate) fn let_go(&self) {
-        let in_use = self.is_inert() || self.over.load(Ordering::Acquire) || InsideHook::is_current();
+        if self.is_inert() || self.is_gone() || InsideHook::is_current() {
+            return;
+        }
         let deadline = Deadline::after(LONGEST_FAREWELL);
-        if !in_use && self.queues.let_go(deadline) {
+        if self.over.load(Ordering::Acquire) {
+            self.queues.wait_for_late_ends(deadline);
+        } else if self.queues.let_go(deadline) {
             self.engine.let_go(deadline);
         }
     }
@@ -72,7 +80,7 @@ impl Interceptor {
 
     /// Shuts the gate before the runtime. Returns the fronts that are held.
     pub(super) fn hold(&self, deadline: Deadline) -> Vec<SharedFront> {
-        let held = self.queues.hold(deadline);
+        let held = self.queues.hold(Deadline::after(LONGEST_HOLD.min(deadline.left())));
         // The reaper may be waiting for its bell. It is woken while the gate is open: who waits there may hold locks of the
         // engine.
         loop {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hsa_sys::{HSA_STATUS_ERROR_NOT_INITIALIZED, HSA_STATUS_SUCCESS, hsa_queue_t};
 use wavescope_core::{Interception, LossReason};
-use wavescope_hsa_intercept::{Interceptor, Technique};
+use wavescope_hsa_intercept::{Interceptor, Options, Technique};
 
 use crate::application::*;
 use crate::runtime::{self, Runtime, state};
@@ -257,4 +257,68 @@ fn a_tool_that_is_unloaded_may_destroy_a_signal() {
     }));
     end_for_good(&runtime);
     interceptor.shut_down().unwrap();
+}
+
+/// Runs `meanwhile` on this thread while another is in the callback of a queue that the callback has destroyed; the callback
+/// returns when `meanwhile` called what it got, or did.
+fn inside_a_callback_that_destroyed_its_queue(
+    runtime: &Runtime,
+    interceptor: &Interceptor,
+    meanwhile: impl FnOnce(std::sync::mpsc::Sender<()>),
+) {
+    let (target, destroy) = (Arc::new(std::sync::atomic::AtomicUsize::new(0)), Destroy::of(runtime));
+    let (told, destroyed) = std::sync::mpsc::channel();
+    let (let_return, may_return) = std::sync::mpsc::channel();
+    let (queue_of_callback, may_return) = (Arc::clone(&target), std::sync::Mutex::new(may_return));
+    let service = FakeService::new(move |_| {
+        assert_eq!(destroy.call(queue_of_callback.load(Ordering::Acquire)), HSA_STATUS_SUCCESS);
+        told.send(()).unwrap();
+        let _ = may_return.lock().unwrap().recv();
+        Plan::Decline
+    });
+    interceptor.subscribe(service.subscription(&[], true)).unwrap();
+    let queue = runtime.queue(64).expose_provenance();
+    target.store(queue, Ordering::Release);
+    std::thread::scope(|scope| {
+        let shared = Shared(runtime);
+        scope.spawn(move || {
+            shared.get().submit(std::ptr::with_exposed_provenance_mut(queue), &[kernel(1, 0)])
+        });
+        destroyed.recv().unwrap();
+        meanwhile(let_return);
+    });
+}
+
+fn live_queues() -> i64 {
+    state().live_queues.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_queue_whose_callback_outlasts_the_runtime_is_not_destroyed_after_it() {
+    let runtime = Runtime::start();
+    let interceptor = runtime.install(Technique::Runtime);
+    inside_a_callback_that_destroyed_its_queue(&runtime, &interceptor, |let_return| {
+        end_for_good(&runtime);
+        drop(let_return);
+    });
+    std::thread::sleep(A_WHILE);
+    assert_eq!(live_queues(), 1, "it went with its runtime");
+    interceptor.shut_down().unwrap();
+}
+
+#[test]
+fn the_end_waits_for_a_queue_that_outlasts_interception() {
+    let runtime = Runtime::start();
+    let options =
+        Options { technique: Some(Technique::Runtime), drain_timeout: A_WHILE, ..Options::default() };
+    let interceptor = runtime.install_with(options);
+    inside_a_callback_that_destroyed_its_queue(&runtime, &interceptor, |let_return| {
+        let _ = interceptor.shut_down();
+        std::thread::spawn(move || {
+            std::thread::sleep(A_WHILE);
+            drop(let_return);
+        });
+        end_for_good(&runtime);
+        assert_eq!(live_queues(), 0);
+    });
 }

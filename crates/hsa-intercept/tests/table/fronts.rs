@@ -512,3 +512,46 @@ fn times_last_until_the_signal_is_armed_again_or_destroyed() {
         runtime.assert_clean();
     }
 }
+
+// One of several `hsa_shut_down`, while a callback of one queue takes its time: other queues go on.
+#[test]
+fn a_slow_callback_does_not_stall_other_queues_at_an_end_that_is_not_the_last() {
+    let runtime = Runtime::start();
+    let interceptor = runtime.install(Technique::Doorbell);
+    let gates = std::sync::Arc::new((Barrier::new(2), Barrier::new(2)));
+    let callback = std::sync::Arc::clone(&gates);
+    let service = FakeService::new(move |dispatch| {
+        if dispatch.kernel_object == 1 {
+            callback.0.wait();
+            callback.1.wait();
+        }
+        Plan::Count
+    });
+    interceptor.subscribe(service.subscription(&[], true)).unwrap();
+    let (idle, busy) = (runtime.queue(64).expose_provenance(), runtime.queue(64).expose_provenance());
+    let at = std::ptr::with_exposed_provenance_mut::<hsa_queue_t>;
+    let (ended, ran_after) = std::thread::scope(|scope| {
+        let shared = Shared(&runtime);
+        scope.spawn(move || shared.get().submit(at(busy), &[kernel(1, 0)]));
+        gates.0.wait();
+        let other = scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            let began = Instant::now();
+            shared.get().submit(at(idle), &[kernel(2, 0)]);
+            while ran(at(idle)).is_empty() && began.elapsed() < LIMIT {
+                runtime::run();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            began.elapsed()
+        });
+        let began = Instant::now();
+        runtime.end();
+        let ended = began.elapsed();
+        let ran_after = other.join().unwrap();
+        gates.1.wait();
+        (ended, ran_after)
+    });
+    runtime.run_until(|| service.retired() == 2);
+    interceptor.shut_down().unwrap();
+    assert!(ran_after < Duration::from_millis(500), "{ran_after:?}, shut-down {ended:?}");
+}
