@@ -47,9 +47,9 @@ pub(crate) struct Submission<'a> {
 pub(crate) struct Order {
     /// Cycle at which the last wave of the queue's kernel before had started: kernels are launched in order.
     pub(crate) after: u64,
-    /// Whether the packet was waiting then, with nothing in between to wait for. Its launch follows at once, whatever time
-    /// the model took for the one before.
-    pub(crate) at_once: bool,
+    /// A tick at which the packet was waiting for that one's launch alone, if it was seen to. It is launched as if seen
+    /// then, whatever time the model took since; nobody had seen anything later when it was submitted.
+    pub(crate) waiting: Option<u64>,
 }
 
 /// A kernel that is launched.
@@ -160,8 +160,10 @@ impl Machine {
         let needs = Needs::new(&self.config, &descriptor, dispatch.group_segment_bytes);
         let mut guard = lock(&self.core);
         let core = &mut *guard;
-        let soonest = self.soonest_start();
-        let start = core.start(submission.order, soonest);
+        let Order { after, waiting } = submission.order;
+        let soonest = self.soonest_start(self.host.clock());
+        let waiting = waiting.map(|tick| self.soonest_start(tick));
+        let start = core.start(waiting, soonest).max(after);
         core.waves.clear();
         let launch = Launch { dispatch: core.dispatches + 1, geometry: dispatch.geometry, needs, start };
         let mut walks = core.kernels.dispatch(descriptor.entry, GRAIN as u32, &self.memory);
@@ -184,10 +186,10 @@ impl Machine {
         Ok(Launched { span: self.span(&placed), whole: placed.launched })
     }
 
-    /// First cycle at which a wave of a packet could start that is seen now.
-    fn soonest_start(&self) -> u64 {
-        let now = self.host.clock() * self.config.cycles_per_tick();
-        now.next_multiple_of(GRAIN) + LAUNCH_LATENCY
+    /// First cycle at which a wave of a packet could start that is seen at this tick.
+    fn soonest_start(&self, tick: u64) -> u64 {
+        let seen = tick * self.config.cycles_per_tick();
+        seen.next_multiple_of(GRAIN) + LAUNCH_LATENCY
     }
 
     /// Start and end of a dispatch in ticks; the end is rounded up, so that no wave outlives its kernel.
@@ -325,10 +327,10 @@ impl Machine {
 }
 
 impl Core {
-    /// First cycle at which a kernel's waves may start; `soonest`, if its packet were seen only now.
-    fn start(&self, order: Order, soonest: u64) -> u64 {
-        let start = if order.at_once { soonest.min(self.settled) } else { soonest };
-        start.max(order.after)
+    /// First cycle at which a kernel's waves may start: `soonest`, if its packet is seen only now, and from `waiting` on, if
+    /// it was before.
+    fn start(&self, waiting: Option<u64>, soonest: u64) -> u64 {
+        waiting.map_or(soonest, |waiting| soonest.min(waiting.max(self.settled)))
     }
 }
 

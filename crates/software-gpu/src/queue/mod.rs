@@ -1,5 +1,6 @@
 //! Hardware queues: what one is made from, and the handle to it.
 
+mod arrivals;
 mod control;
 mod inflight;
 mod packet;

@@ -4,14 +4,15 @@
 //! its end, time stamps, signal value, mailbox and event. A kernel's place is given back when its waves are launched,
 //! so that later packets without the barrier bit overlap with it: kernels are launched in order, each as soon as the last
 //! wave of the one before has started. That holds in the device's time, whatever time the model takes: a kernel that was
-//! waiting in the ring, with nothing in between to wait for, follows at once (see `Order`). No lock is held while ring or
-//! signals are written: a page that faults there stops this queue alone.
+//! waiting in the ring, with nothing in between to wait for, follows as soon as it was there (see `Order`). No lock is
+//! held while ring or signals are written: a page that faults there stops this queue alone.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use wavescope_core::{AqlPacket, PacketType};
 
+use super::arrivals::Arrivals;
 use super::control::{Consumer, Control};
 use super::inflight::{Completion, Inflight};
 use super::packet::{BarrierValue, KernelDispatch, Packet};
@@ -54,6 +55,7 @@ pub(super) struct Processor {
     run: Option<Run>,
     begun: Option<u64>,
     before: Before,
+    arrivals: Arrivals,
     pause: Pause,
     dead: bool,
 }
@@ -63,8 +65,6 @@ pub(super) struct Processor {
 struct Before {
     /// Index behind its packet.
     next: u64,
-    /// Packets below this index had been rung for when it was launched.
-    rung: u64,
     /// Cycle at which its last wave started.
     whole: u64,
 }
@@ -130,6 +130,7 @@ impl Processor {
             run: None,
             begun: None,
             before: Before::default(),
+            arrivals: Arrivals::default(),
             pause: Pause::default(),
             dead: false,
         }
@@ -186,7 +187,6 @@ impl Processor {
         let memory = self.machine.memory();
         let header = wavescope_core::PacketHeader(memory.load_header(address)?);
         if header.kind() == PacketType::INVALID {
-            self.before.rung = 0; // it was not there yet when the kernel before was launched
             return Ok(Step::Poll);
         }
         if header.barrier() && self.inflight.blocks() {
@@ -257,15 +257,34 @@ impl Processor {
     ) -> Result<Step, QueueFault> {
         let index = self.read;
         let address = self.address(index);
-        let Before { next, rung, whole } = self.before;
-        let order = Order { after: whole, at_once: !barrier && index == next && index < rung };
+        let Before { next, whole } = self.before;
+        let waiting = self.arrivals.take(index).filter(|_| !barrier && index == next);
+        let order = Order { after: whole, waiting };
         let submission = Submission { queue: self.id, packet: index, address, dispatch, order };
-        let rung = self.control.limit();
+        self.look_ahead();
         let Launched { span, whole } = self.machine.launch(&submission, &self.registers)?;
-        self.before = Before { next: index + 1, rung, whole };
+        self.before = Before { next: index + 1, whole };
         self.release()?;
         self.complete(index, signal, span, true)?;
         Ok(Step::Progress)
+    }
+
+    /// Notes what waits behind the packet that is being read. The clock is read last: whatever is seen here was submitted
+    /// before that tick, and so was what the submitter had seen.
+    fn look_ahead(&mut self) {
+        let known = self.arrivals.unknown(self.read);
+        // A ring further on is the place of the packet that is being read.
+        let end = self.control.limit().min(self.read.saturating_add(self.config.packets.into()));
+        let until = (known..end).find(|&index| !self.is_written(index)).unwrap_or(end);
+        if until > known {
+            self.arrivals.note(until, self.clock());
+        }
+    }
+
+    /// Whether the packet's place holds one. A place that cannot be read is for the packet's own turn to report.
+    fn is_written(&self, index: u64) -> bool {
+        let header = self.machine.memory().load_header(self.address(index));
+        header.is_ok_and(|header| wavescope_core::PacketHeader(header).kind() != PacketType::INVALID)
     }
 
     fn barrier(&mut self, passes: bool, signal: u64) -> Result<Step, QueueFault> {

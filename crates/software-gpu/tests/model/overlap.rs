@@ -10,7 +10,7 @@ use wavescope_core::{AqlPacket, PacketType};
 use wavescope_software_gpu::{ClockHost, DeviceConfig, DeviceOptions, DispatchTruth, Truth, WaveTruth};
 
 use crate::rig::stream::Recorded;
-use crate::rig::{Clock, Rig, barrier, dispatch, overlapping, slow_clock, virtual_clock};
+use crate::rig::{Clock, Rig, RigQueue, barrier, dispatch, overlapping, slow_clock, virtual_clock};
 
 const SMALL: [u32; 3] = [64, 1, 1];
 /// A wave for each slot of an MI300X.
@@ -169,18 +169,113 @@ fn a_kernel_that_is_not_written_yet_begins_after_it_is() {
     assert!(rig.times(signals[1]).0 >= written, "{:?}, written at {written}", rig.times(signals[1]));
 }
 
+/// Holds up whoever writes there while `meanwhile` happens, once `held` says that it is.
+fn held_at(
+    rig: &Rig,
+    address: u64,
+    submit: impl FnOnce(),
+    held: impl FnMut() -> bool,
+    meanwhile: impl FnOnce(),
+) {
+    rig.host.stalled.store(address, Ordering::SeqCst);
+    rig.host.stall.store(true, Ordering::SeqCst);
+    submit();
+    assert!(crate::rig::within_time(std::time::Duration::from_secs(20), held));
+    meanwhile();
+    rig.host.stall.store(false, Ordering::SeqCst);
+}
+
+/// Submits two packets; while the queue stands between their launches, `meanwhile` happens.
+fn between_launches(
+    rig: &Rig,
+    queue: &mut RigQueue,
+    packets: &[AqlPacket; 2],
+    meanwhile: impl FnOnce(&mut RigQueue),
+) {
+    // Giving the first packet's place back moves the read index: held there, the first is launched and the second not.
+    let (before, read_index) = (dispatches(rig).len(), queue.config.read_index);
+    let queue = std::cell::RefCell::new(queue);
+    let launched = || dispatches(rig).len() > before;
+    let submit = || queue.borrow_mut().submit(packets);
+    held_at(rig, read_index, submit, launched, || meanwhile(&mut queue.borrow_mut()));
+}
+
 /// Two kernels that may overlap; while the queue stands between their launches, `meanwhile` happens.
 fn interrupted(rig: &Rig, meanwhile: impl FnOnce()) {
     let (mut queue, kernel, done) = (rig.queue(16), rig.kernel(0), rig.signal(2));
-    // Giving the first packet's place back moves the read index: held there, the first is launched and the second not.
-    rig.host.stalled.store(queue.config.read_index, Ordering::SeqCst);
-    rig.host.stall.store(true, Ordering::SeqCst);
-    let before = dispatches(rig).len();
-    queue.submit(&[overlapping(dispatch(kernel, SMALL, [64, 1, 1], done)); 2]);
-    assert!(crate::rig::within_time(std::time::Duration::from_secs(20), || dispatches(rig).len() > before));
-    meanwhile();
-    rig.host.stall.store(false, Ordering::SeqCst);
+    let packets = [overlapping(dispatch(kernel, SMALL, [64, 1, 1], done)); 2];
+    between_launches(rig, &mut queue, &packets, |_| meanwhile());
     rig.wait(done, 0);
+}
+
+// The doorbell comes while the model is at the kernels before: they are over in the device's time.
+#[test]
+fn a_kernel_begins_after_its_doorbell_though_it_waits_when_the_one_before_is_launched() {
+    let rig = slow_rig();
+    let (mut queue, kernel) = (rig.queue(16), rig.kernel(0));
+    let signals = [rig.signal(1), rig.signal(1), rig.signal(1)];
+    let packet = |signal| overlapping(dispatch(kernel, SMALL, [64, 1, 1], signal));
+    let [first, second, third] = signals.map(packet);
+    let mut rung = 0;
+    between_launches(&rig, &mut queue, &[first, second], |queue| {
+        rung = rig.device.clock();
+        queue.submit(&[third]);
+    });
+    signals.iter().for_each(|&signal| rig.wait(signal, 0));
+    let times = signals.map(|signal| rig.times(signal));
+    assert!(times[1].0 < times[0].1, "the first two were rung for together: {times:?}");
+    assert!(times[2].0 >= rung, "{times:?}, rung at {rung}");
+}
+
+// The same, where the doorbell covered its place before it was written.
+#[test]
+fn a_kernel_begins_after_it_is_written_though_it_waits_when_the_one_before_is_launched() {
+    let rig = slow_rig();
+    let (mut queue, kernel) = (rig.queue(16), rig.kernel(0));
+    let signals = [rig.signal(1), rig.signal(1), rig.signal(1)];
+    let [first, second, third] =
+        signals.map(|signal| overlapping(dispatch(kernel, SMALL, [64, 1, 1], signal)));
+    queue.queue.ring(2);
+    let mut written = 0;
+    between_launches(&rig, &mut queue, &[first, second], |queue| {
+        written = rig.device.clock();
+        queue.submit(&[third]);
+    });
+    signals.iter().for_each(|&signal| rig.wait(signal, 0));
+    let times = signals.map(|signal| rig.times(signal));
+    assert!(times[2].0 >= written, "{times:?}, written at {written}");
+}
+
+// Who submits a kernel because another has completed sees it begin after that one's end.
+#[test]
+fn a_kernel_begins_after_the_end_of_one_that_had_completed_when_it_was_submitted() {
+    let rig = slow_rig();
+    let (queue, kernel) = (rig.queue(16), rig.kernel(0));
+    let signals = [rig.interrupt_signal(1, 7), rig.signal(1), rig.signal(1)];
+    let [first, second, third] =
+        signals.map(|signal| overlapping(dispatch(kernel, SMALL, [64, 1, 1], signal)));
+    let queue = std::cell::RefCell::new(queue);
+    // The mailbox is written behind the value: held there, the first has completed and the second is not launched.
+    let mailbox = rig.arena().load(signals[0] + 16);
+    let completed = || rig.value(signals[0]) == 0;
+    let submit = || queue.borrow_mut().submit(&[first, second]);
+    held_at(&rig, mailbox, submit, completed, || queue.borrow_mut().submit(&[third]));
+    signals.iter().for_each(|&signal| rig.wait(signal, 0));
+    let times = signals.map(|signal| rig.times(signal));
+    assert!(times[1].0 < times[0].1, "the second did not wait for the first: {times:?}");
+    assert!(times[2].0 >= times[0].1, "the third did: {times:?}");
+}
+
+// However long the model takes for each: what was rung for together was there together.
+#[test]
+fn all_kernels_of_a_doorbell_overlap() {
+    let rig = slow_rig();
+    let (kernel, signals) = (rig.kernel(0), [(); 4].map(|()| rig.signal(1)));
+    let packets = signals.map(|signal| overlapping(dispatch(kernel, SMALL, [64, 1, 1], signal)));
+    run(&rig, &packets, &signals);
+    let times = signals.map(|signal| rig.times(signal));
+    assert!(times.iter().all(|&(start, _)| start < times[0].1), "{times:?}");
+    assert_no_slot_twice(&rig);
 }
 
 // What has been read must not change: a kernel does not begin before a moment at which somebody looked.
