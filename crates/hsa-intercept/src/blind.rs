@@ -61,27 +61,27 @@ impl Others {
         }
     }
 
-    /// An application uses `queue`; `ours` says whether it is intercepted. Returns the agent if nobody saw the queue before.
+    /// Whether an application used `queue` before. Interceptors that were there then know it too.
+    #[inline]
+    pub(crate) fn know(&self, queue: *const hsa_queue_t) -> bool {
+        self.find(queue.addr()).is_ok()
+    }
+
+    /// An application uses `queue`; `ours` says whether it is intercepted. Returns the agent if it is not, and was not met
+    /// before.
     ///
     /// # Safety
-    /// A queue of the runtime.
-    #[inline]
+    /// A queue of the runtime, or one that is intercepted.
+    #[cold]
     pub(crate) unsafe fn met(
         &self,
         queue: *const hsa_queue_t,
         ours: impl FnOnce(*const hsa_queue_t) -> bool,
     ) -> Option<AgentId> {
-        if self.find(queue.addr()).is_ok() {
+        if self.know(queue) {
             return None;
         }
-        // SAFETY: by this function's contract.
-        unsafe { self.meet(queue, ours(queue)) }
-    }
-
-    /// # Safety
-    /// As for [`met`](Self::met).
-    #[cold]
-    unsafe fn meet(&self, queue: *const hsa_queue_t, ours: bool) -> Option<AgentId> {
+        let ours = ours(queue);
         // SAFETY: by this function's contract.
         let gpu = if ours { None } else { unsafe { self.gpu_of(queue) } };
         while let Err(place) = self.find(queue.addr()) {

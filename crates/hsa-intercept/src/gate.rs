@@ -193,8 +193,8 @@ mod tests {
     const MOMENT: Duration = Duration::from_millis(20);
 
     /// On a thread of ours.
-    fn ours<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-        threads::create("wavescope-test", run).unwrap()
+    fn ours(run: impl FnOnce() -> bool + Send + 'static) -> std::io::Result<JoinHandle<bool>> {
+        threads::create("wavescope-test", run)
     }
 
     fn leaked() -> &'static Gate {
@@ -208,7 +208,7 @@ mod tests {
         gate.shut();
         assert!(!gate.wait_empty(Deadline::after(MOMENT)), "somebody is inside");
         drop(inside);
-        let waiting = ours(|| gate.enter().is_some());
+        let waiting = ours(|| gate.enter().is_some()).unwrap();
         std::thread::park_timeout(MOMENT);
         assert!(!waiting.is_finished());
         assert!(gate.wait_empty(Deadline::after(Duration::from_secs(10))));
@@ -226,7 +226,8 @@ mod tests {
             entered.send(()).unwrap();
             is_shut.recv().unwrap();
             gate.enter().is_some() && pass.is_some()
-        });
+        })
+        .unwrap();
         inside.recv().unwrap();
         gate.shut();
         shut.send(()).unwrap();
@@ -234,7 +235,8 @@ mod tests {
         let called = ours(|| {
             let _for = ForApplication::enter();
             gate.enter().is_some()
-        });
+        })
+        .unwrap();
         assert!(called.join().unwrap());
         let foreign = gate.enter();
         assert!(foreign.is_some());
@@ -248,7 +250,7 @@ mod tests {
     fn nobody_passes_once_the_runtime_is_gone() {
         let gate = leaked();
         gate.shut();
-        let waiting = ours(|| gate.enter().is_some());
+        let waiting = ours(|| gate.enter().is_some()).unwrap();
         gate.set_gone();
         assert!(!waiting.join().unwrap());
         gate.open();
@@ -264,7 +266,8 @@ mod tests {
             let passes = gate.enter().is_some();
             drop(going_down);
             passes && !GoingDown::is_current()
-        });
+        })
+        .unwrap();
         assert!(passes.join().unwrap());
     }
 }

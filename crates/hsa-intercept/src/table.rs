@@ -12,8 +12,6 @@ use hsa_sys::{
     hsa_status_t, pfn,
 };
 
-use wavescope_core::AgentId;
-
 use crate::Error;
 use crate::front::entries;
 use crate::gate::{ForApplication, GoingDown};
@@ -169,14 +167,27 @@ pub(crate) fn owns(queue: *const hsa_queue_t) -> bool {
     alive().any(|interceptor| interceptor.owns(queue))
 }
 
-/// An agent got a queue that nobody sees.
-pub(crate) fn unseen_queue_came(agent: AgentId) {
-    alive().for_each(|interceptor| interceptor.unseen_queue_came(agent));
+/// An application uses a queue: every interceptor counts it that has not met it, and does not intercept it.
+///
+/// # Safety
+/// A queue of the runtime, or one that we intercept.
+pub(crate) unsafe fn met(queue: *const hsa_queue_t) {
+    alive().for_each(|interceptor| {
+        // SAFETY: by this function's contract.
+        unsafe { interceptor.met(queue) };
+    });
 }
 
-/// An agent lost a queue that nobody saw.
-pub(crate) fn unseen_queue_left(agent: AgentId) {
-    alive().for_each(|interceptor| interceptor.unseen_queue_left(agent));
+/// An application destroys a queue: every interceptor that counted it does so no more.
+///
+/// # Safety
+/// As for [`met`], and it is still there.
+pub(crate) unsafe fn left(queue: *const hsa_queue_t) {
+    let ours = owns(queue);
+    alive().for_each(|interceptor| {
+        // SAFETY: by this function's contract.
+        unsafe { interceptor.left(queue, ours) };
+    });
 }
 
 unsafe extern "C-unwind" fn queue_create(
@@ -218,7 +229,7 @@ unsafe extern "C-unwind" fn intercept_create(
             // SAFETY: the result, where the runtime just wrote it.
             let made = unsafe { queue.read() };
             // SAFETY: the queue that it made.
-            unsafe { newest.met(made) };
+            unsafe { met(made) };
         }
         status
     })

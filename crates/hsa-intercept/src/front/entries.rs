@@ -57,9 +57,9 @@ unsafe fn front_of(hot: &'static Hot, queue: *const hsa_queue_t) -> Option<Found
 /// # Safety
 /// A queue of the runtime.
 unsafe fn meet(hot: &'static Hot, queue: *const hsa_queue_t) {
-    // SAFETY: by this function's contract.
-    if let Some(agent) = unsafe { hot.others.met(queue, table::owns) } {
-        table::unseen_queue_came(agent);
+    if !hot.others.know(queue) {
+        // SAFETY: by this function's contract.
+        unsafe { table::met(queue) };
     }
 }
 

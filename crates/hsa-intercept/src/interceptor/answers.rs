@@ -40,7 +40,7 @@ impl Interceptor {
             Ok(Made::Intercepted) => return HSA_STATUS_SUCCESS,
             Ok(Made::Plain(made)) => {
                 // SAFETY: the runtime just made it.
-                unsafe { self.met(made) };
+                unsafe { table::met(made) };
                 HSA_STATUS_SUCCESS
             }
             Err(status) => status,
@@ -49,14 +49,25 @@ impl Interceptor {
         status
     }
 
-    /// An application uses a queue that nobody intercepts.
+    /// An application uses a queue.
     ///
     /// # Safety
-    /// A queue of the runtime.
+    /// A queue of the runtime, or one that is intercepted.
     pub(crate) unsafe fn met(&self, queue: *const hsa_queue_t) {
         // SAFETY: by this function's contract.
-        if let Some(agent) = unsafe { self.others.met(queue, |_| false) } {
-            table::unseen_queue_came(agent);
+        if let Some(agent) = unsafe { self.others.met(queue, table::owns) } {
+            self.engine.unseen_queue_came(agent);
+        }
+    }
+
+    /// An application destroys a queue; `ours` says whether it is intercepted.
+    ///
+    /// # Safety
+    /// As for [`met`](Self::met), and it is still there.
+    pub(crate) unsafe fn left(&self, queue: *const hsa_queue_t, ours: bool) {
+        // SAFETY: by this function's contract.
+        if let Some(agent) = unsafe { self.others.left(queue, ours) } {
+            self.engine.unseen_queue_left(agent);
         }
     }
 
@@ -73,9 +84,7 @@ impl Interceptor {
             return unsafe { runtime_queue::destroy(&self.hsa, queue) };
         }
         // SAFETY: the application's queue, which is still there.
-        if let Some(agent) = unsafe { self.others.left(queue, self.owns(queue)) } {
-            table::unseen_queue_left(agent);
-        }
+        unsafe { table::left(queue) };
         // SAFETY: by this function's contract.
         unsafe { self.queues.destroy(queue, Deadline::after(self.options.destroy_timeout)) }
     }

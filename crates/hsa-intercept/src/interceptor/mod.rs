@@ -14,9 +14,7 @@ use std::time::Duration;
 use hsa_sys::{HsaApiTable, hsa_queue_t};
 use wavescope_core::sync::atomic::{AtomicBool, Ordering};
 use wavescope_core::sync::{Deadline, Mutex};
-use wavescope_core::{
-    AgentId, Interception, InterceptionError, Subscription, SubscriptionId, Token, Topology,
-};
+use wavescope_core::{Interception, InterceptionError, Subscription, SubscriptionId, Token, Topology};
 use wavescope_hsa::{Hsa, SavedTable};
 
 use self::ends::{Ends, LONGEST_FAREWELL};
@@ -263,16 +261,6 @@ impl Interceptor {
     /// Whether one of its queues has this address.
     pub(crate) fn owns(&self, queue: *const hsa_queue_t) -> bool {
         self.queues.have(queue)
-    }
-
-    /// An agent got a queue that nobody sees.
-    pub(crate) fn unseen_queue_came(&self, agent: AgentId) {
-        self.engine.unseen_queue_came(agent);
-    }
-
-    /// An agent lost a queue that nobody saw.
-    pub(crate) fn unseen_queue_left(&self, agent: AgentId) {
-        self.engine.unseen_queue_left(agent);
     }
 }
 

@@ -10,7 +10,7 @@ use wavescope_hsa_intercept::{
 };
 
 use crate::application::*;
-use crate::runtime::{CPU, Runtime, gpu, new_queue, state};
+use crate::runtime::{CPU, Runtime, gpu, new_queue, new_table, state};
 use crate::service::*;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -139,6 +139,43 @@ fn an_intercept_queue_of_another_tool_makes_its_agent_blind() {
         assert_eq!(counts(&interceptor), [(0, 0), (0, 0)]);
         runtime.destroy(seen);
         interceptor.shut_down().unwrap();
+        runtime.assert_clean();
+    }
+}
+
+// A queue is met through the entries of one interceptor and destroyed through those of another.
+#[test]
+fn each_interceptor_counts_a_queue_once_and_forgets_it() {
+    for technique in TECHNIQUES {
+        let mut runtime = Runtime::start();
+        let (old, older) = (runtime.queue(64), runtime.queue(64));
+        let options = || Options { technique: Some(technique), late: true, ..Options::default() };
+        let first = runtime.install_with(options());
+        let tracer = Arc::new(Blind::default());
+        let told: Arc<dyn KernelTracer> = Arc::<Blind>::clone(&tracer);
+        first.trace(Tracing { context: ContextId(1), agents: Vec::new(), tracer: told }).unwrap();
+        let seen = runtime.queue(64);
+        runtime.submit(old, &[kernel(1, 0)]);
+        assert_eq!(counts(&first), [(1, 0), (0, 0)]);
+        runtime.table = new_table();
+        let second = runtime.install_with(options());
+        assert!(!Arc::ptr_eq(&first, &second));
+        for queue in [old, older] {
+            runtime.submit(queue, &[kernel(2, 0)]);
+        }
+        runtime.submit(seen, &[kernel(3, 0)]);
+        let both = || [counts(&first), counts(&second)];
+        assert_eq!(both(), [[(2, 0), (0, 0)], [(2, 0), (0, 0)]], "{technique:?}");
+        assert_eq!(runtime.destroy(old), HSA_STATUS_SUCCESS);
+        assert_eq!(both(), [[(1, 0), (0, 0)], [(1, 0), (0, 0)]], "{technique:?}");
+        runtime.submit(seen, &[kernel(4, 0)]);
+        assert_eq!(runtime.destroy(older), HSA_STATUS_SUCCESS);
+        assert_eq!(both(), [[(0, 0), (0, 0)], [(0, 0), (0, 0)]], "{technique:?}");
+        runtime.submit(seen, &[kernel(5, 0)]);
+        assert_eq!(*tracer.0.lock().unwrap(), [true, true, false], "{technique:?}");
+        runtime.run_until(|| ran(seen).len() == 3);
+        assert_eq!(runtime.destroy(seen), HSA_STATUS_SUCCESS);
+        [first, second].iter().for_each(|interceptor| interceptor.shut_down().unwrap());
         runtime.assert_clean();
     }
 }
