@@ -70,6 +70,7 @@ impl Memory {
     }
 
     /// Loads a packet header: acquire, so that the rest of the packet is visible when its type is.
+    #[inline]
     pub(crate) fn load_header(&self, address: u64) -> Result<u16, MemoryFault> {
         Ok(self.word::<AtomicU16>(address, Access::Read)?.load(Ordering::Acquire))
     }

@@ -271,6 +271,8 @@ impl Processor {
 
     /// Notes what waits behind the packet that is being read. The clock is read last: whatever is seen here was submitted
     /// before that tick, and so was what the submitter had seen.
+    // Kernels only: kept out of the path that barrier packets take.
+    #[inline(never)]
     fn look_ahead(&mut self) {
         let known = self.arrivals.unknown(self.read);
         // A ring further on is the place of the packet that is being read.
