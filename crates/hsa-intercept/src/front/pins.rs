@@ -41,12 +41,11 @@ static NEWEST: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
 /// Threads inside that have no slot: their locals are gone.
 static NAMELESS: AtomicU64 = AtomicU64::new(0);
 
-const UNKNOWN: u8 = 0;
+const FULL: u8 = 0;
 const LIGHT: u8 = 1;
-const FULL: u8 = 2;
 
 /// Which barrier entries need.
-static BARRIER: AtomicU8 = AtomicU8::new(UNKNOWN);
+static BARRIER: AtomicU8 = AtomicU8::new(FULL);
 
 /// From the kernel's `membarrier.h`.
 const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
@@ -57,10 +56,19 @@ fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Finds out about the barrier. Called before there is a front; again in a forked child.
+/// Entries begin with barriers of their own. Called before there is a front; again in a forked child.
 pub(super) fn prepare() {
-    let barrier = if membarrier(REGISTER_PRIVATE_EXPEDITED) { LIGHT } else { FULL };
-    BARRIER.store(barrier, Ordering::SeqCst);
+    BARRIER.store(FULL, Ordering::SeqCst);
+}
+
+/// Lets entries do without, where the kernel can. Announcing that to the kernel takes some ten milliseconds in a process
+/// with several threads, so a thread of ours does it.
+pub(super) fn lighten() {
+    if membarrier(REGISTER_PRIVATE_EXPEDITED) {
+        // Behind the kernel's own barrier: a retirement that could not use it yet was before every entry that relies on it.
+        fence(Ordering::SeqCst);
+        BARRIER.store(LIGHT, Ordering::SeqCst);
+    }
 }
 
 struct Mine {
@@ -102,7 +110,7 @@ impl Mine {
         if depth == 0 {
             let outside = slot.word.load(Ordering::Relaxed);
             slot.word.store(outside + 1, Ordering::Relaxed);
-            if BARRIER.load(Ordering::Relaxed) == LIGHT {
+            if BARRIER.load(Ordering::Acquire) == LIGHT {
                 compiler_fence(Ordering::SeqCst);
             } else {
                 fence(Ordering::SeqCst);
@@ -191,8 +199,9 @@ pub(super) struct Users {
 impl Users {
     /// Those of what was taken out just now.
     pub(super) fn now() -> Self {
-        let unknown = BARRIER.load(Ordering::SeqCst) != FULL && !membarrier(PRIVATE_EXPEDITED);
         fence(Ordering::SeqCst);
+        // Asked behind the kernel's refusal: who does without a barrier came later, and finds nothing.
+        let unknown = !membarrier(PRIVATE_EXPEDITED) && BARRIER.load(Ordering::SeqCst) == LIGHT;
         let inside = slots().map(|slot| (slot, slot.word.load(Ordering::Acquire)));
         let inside = inside.filter(|(_, word)| word % 2 == 1).collect();
         Self { inside, nameless: NAMELESS.load(Ordering::Acquire) > 0, unknown }
@@ -213,6 +222,7 @@ mod tests {
     #[test]
     fn whoever_was_inside_is_waited_for_and_who_comes_later_is_not() {
         prepare();
+        lighten();
         let (entered, leave) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {

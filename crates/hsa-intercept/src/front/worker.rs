@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use wavescope_core::sync::thread::JoinHandle;
 use wavescope_core::sync::{Deadline, Mutex};
 
+use super::pins;
 use super::registry::Registry;
 use super::{Front, Left, SharedFront};
 use crate::Error;
@@ -77,6 +78,7 @@ impl Worker {
         let run = move || {
             worker.life.begin();
             thread_mark::mark_internal();
+            pins::lighten();
             worker.run();
             worker.life.end();
         };
