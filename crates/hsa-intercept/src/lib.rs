@@ -79,7 +79,8 @@
 //! destroys nothing: packets may still name those signals. It need not be the last `hsa_shut_down`: the next queue that is
 //! measured gets a new bell. Around the call a gate is shut (`gate`): no thread of ours is inside the runtime, but for a tool
 //! that is unloaded and waits for its dispatches. If the runtime does not answer any more after it, the gate stays shut for
-//! good: fronts that are left do nothing, and what was in flight is lost (`table::ends`;
+//! good: fronts that are left do nothing, and what was in flight is lost. A limit: if another thread calls `hsa_init` between
+//! the return of the last `hsa_shut_down` and our look, the new runtime is taken for the old one (`table::ends`;
 //! `table::install::the_end_of_the_runtime_finds_no_signal_of_ours`, and `counting`'s
 //! `lifecycle::ends::the_tool_leaves_no_signal_behind` by ROCr's own count).
 //!
