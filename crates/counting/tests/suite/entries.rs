@@ -126,12 +126,7 @@ fn a_stopped_queue_is_reported(rig: &Rig) {
     let done = rig.application.signal(1).unwrap();
     let mut bad = AqlPacket([0; 16]);
     bad.set_header(PacketHeader::new(PacketType(200), true, Fence::None, Fence::None));
-    let mut kernel = AqlPacket([0; 16]);
-    kernel.set_header(PacketHeader::new(PacketType::KERNEL_DISPATCH, false, Fence::System, Fence::System));
-    kernel.0[0] |= 1 << 16;
-    (kernel.0[1], kernel.0[2], kernel.0[3], kernel.0[4], kernel.0[5]) = (64 | 1 << 16, 1, 64, 1, 1);
-    let object = rig.kernel(0, "empty").object;
-    (kernel.0[8], kernel.0[9]) = (object as u32, (object >> 32) as u32);
+    let mut kernel = one_wave(rig);
     kernel.set_completion_signal(done.handle().handle);
     submit(core, queue, &[bad, kernel]);
     let started = std::time::Instant::now();

@@ -238,6 +238,8 @@ impl Engine {
             outcome = outcome.and(self.drain_until(subscriber, deadline, &last_look));
             outcome = outcome.and(known(self.unsubscribe_until(subscriber, deadline)));
         }
+        drop(subscribers);
+        self.sweep();
         for queue in self.agents.iter().flat_map(|agent| agent.queues()) {
             if !(QueueHandle { queue: Arc::clone(&queue) }).wait_empty_until(deadline, &last_look) {
                 let (agent, queue) = (queue.agent.id, queue.id);
@@ -362,6 +364,7 @@ impl Engine {
         Ok(())
     }
 
+    /// Lets go of who left. Held by the caller, a subscriber is still in use.
     fn sweep(&self) {
         let gone = self.registry.lock().sweep();
         drop(gone);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use wavescope_core::sync::atomic::Ordering;
 use wavescope_core::{Answer, AqlPacket, Dispatch, DispatchEvent, Grant, ProgramSink};
 
 use super::{Rewriter, retire_with};
@@ -64,6 +63,7 @@ impl Rewriter<'_> {
     ) {
         // Forwards do not wait for what is measured.
         self.forward();
+        let by_barrier = self.retires_by_barrier();
         let scratch = &mut *self.scratch;
         if let (Some(first), false) = (scratch.before.first_mut(), scratch.ordered) {
             first.set_header(first.header().with_barrier());
@@ -79,11 +79,10 @@ impl Rewriter<'_> {
             scratch.out.push(barrier(0, packet.completion_signal()));
         }
         let has_after = scratch.after.iter().any(|packets| !packets.is_empty());
-        let itself = has_after && !self.queue.agent.retire_by_barrier.load(Ordering::Relaxed);
         let [outer, inner] = &mut scratch.after;
         scratch.out.append(inner);
         scratch.out.append(outer);
-        retire_with(&mut scratch.out, itself, self.signals.counter);
+        retire_with(&mut scratch.out, has_after && !by_barrier, self.signals.counter);
         scratch.ordered = true;
         // The run's declined kernels in front of it retire with it.
         self.tail = None;

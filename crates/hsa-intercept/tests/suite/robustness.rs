@@ -206,6 +206,22 @@ fn nobody_waits_for_kernels_from_before_the_first_subscription() {
     assert!(queue.ran.lock().unwrap().contains(&Ran::Kernel(1)));
 }
 
+// What the client gave the engine is the client's again: its destructor may be waited for.
+#[test]
+fn nothing_of_a_client_is_kept_after_the_shutdown() {
+    let device = FakeDevice::new();
+    let engine = Engine::new(device.clone(), [AGENT]);
+    let queue = FakeQueue::new(&engine, &device, AGENT);
+    let services = [(); 2].map(|()| FakeService::new(|_| Plan::Count));
+    for service in &services {
+        engine.subscribe(service.subscription(&[AGENT], true)).unwrap();
+    }
+    queue.submit(&[kernel(1, 0)]);
+    run_all(&[&queue]);
+    engine.shut_down(LIMIT).unwrap();
+    assert_eq!(services.map(|service| Arc::strong_count(&service)), [1, 1]);
+}
+
 // A callback that blocks for good: nobody who stops waits for it longer than it was told to.
 #[test]
 fn a_callback_that_does_not_return_is_named_and_not_waited_for_without_end() {
