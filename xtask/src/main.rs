@@ -11,6 +11,7 @@ mod edges;
 mod fuzz;
 #[cfg(feature = "golden")]
 mod golden;
+mod junit;
 mod loom;
 mod metrics;
 mod on_rocr;

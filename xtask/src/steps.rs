@@ -16,6 +16,7 @@ pub(crate) enum Done {
 enum Outcome {
     Passed,
     NotRun(String),
+    /// The first line is for the table; what follows tells more.
     Failed(String),
 }
 
@@ -24,7 +25,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Passed => f.write_str("passed"),
             Self::NotRun(reason) => write!(f, "NOT RUN: {reason}"),
-            Self::Failed(error) => write!(f, "FAILED: {error}"),
+            Self::Failed(error) => write!(f, "FAILED: {}", error.lines().next().unwrap_or_default()),
         }
     }
 }
@@ -56,15 +57,24 @@ impl Steps {
         self.done.push(step);
     }
 
-    /// Prints the table; an error when any step failed or none was there.
+    /// Prints the table and the failures at length; an error when any step failed or none was there.
     pub(crate) fn finish(&self) -> Result<()> {
-        println!("\n{}", self.table());
+        println!("\n{}\n{}", self.table(), self.failures());
         let failed = self.done.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).count();
         match (failed, self.done.len()) {
             (_, 0) => bail!("no step was run"),
             (0, _) => Ok(()),
             (failed, all) => bail!("{failed} of {all} steps failed"),
         }
+    }
+
+    /// What failed, whole: a log that is cut to its end still tells why.
+    fn failures(&self) -> String {
+        let failure = |step: &Step| match &step.outcome {
+            Outcome::Failed(error) => Some(format!("\n== {} failed\n{error}\n", step.name)),
+            _ => None,
+        };
+        self.done.iter().filter_map(failure).collect()
     }
 
     fn table(&self) -> String {
@@ -90,6 +100,15 @@ mod tests {
         assert_eq!(steps.done.len(), 2);
         assert_eq!(steps.finish().unwrap_err().to_string(), "1 of 2 steps failed");
         assert!(steps.table().contains("FAILED: broken"));
+    }
+
+    #[test]
+    fn a_failure_of_many_lines_is_one_line_of_the_table_and_whole_below_it() {
+        let mut steps = Steps::default();
+        steps.step("tests", || bail!("two failed\nfirst\nsecond"));
+        assert!(steps.table().contains("FAILED: two failed\n"), "{}", steps.table());
+        assert!(!steps.table().contains("second"));
+        assert!(steps.failures().contains("== tests failed\ntwo failed\nfirst\nsecond\n"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `cargo xtask test`: unit, integration and doc tests of the workspace.
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
+use crate::junit;
 use crate::process::{cargo, run as execute};
 
 /// Options of `test`.
@@ -18,9 +19,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     doc_tests(&args.packages)
 }
 
-/// Unit and integration tests of `packages`, or of the workspace when empty.
+/// Unit and integration tests of `packages`, or of the workspace when empty. The error tells which tests failed, and how.
 pub(crate) fn nextest(packages: &[String]) -> Result<()> {
-    execute(cargo(["nextest", "run", "--no-fail-fast"]).args(selection(packages)))
+    junit::forget()?;
+    let outcome = execute(cargo(["nextest", "run", "--no-fail-fast"]).args(selection(packages)));
+    outcome.map_err(|error| match junit::failures() {
+        Ok(Some(tests)) if !tests.is_empty() => anyhow!("{error:#}\n{}", tests.trim_end()),
+        Ok(_) => error,
+        Err(unread) => error.context(unread),
+    })
 }
 
 /// Doc tests of `packages`, or of the workspace when empty.

@@ -75,7 +75,8 @@ impl LossReason {
 pub struct Company {
     /// The agent is blind: the application has a queue there whose kernels nobody sees.
     pub unseen: bool,
-    /// One kernel kept others waiting for so long that they were let in beside it.
+    /// A kernel kept others waiting for so long that they were let in beside it: a measured one, or one from before measuring
+    /// began.
     pub overrun: bool,
 }
 

@@ -56,7 +56,7 @@
 //! | | `runtime` | `doorbell` |
 //! |---|---|---|
 //! | batches | at most 256 packets waiting around the end of the ring: ROCr 7.2.4 writes past a buffer with more | any |
-//! | kernels that went through before a measurement starts | may overlap with its first kernels if another queue runs them | awaited at a mark, one second at most |
+//! | kernels that went through before a measurement starts | may overlap with its first kernels if another queue runs them | awaited at a mark, for the watchdog's time at most; then records say that they had company |
 //! | threads | the runtime's event thread takes part and does not sleep while packets wait | one of ours, for full rings and for devices that ring |
 //! | thread of a record, if several feed one queue | may be the one that rang, not the one that submitted | the one that reserved the slot, or unknown |
 //! | a callback destroys its queue | at once for the application, for the runtime when it returned | at once |

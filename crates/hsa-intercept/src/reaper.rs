@@ -13,7 +13,7 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wavescope_core::sync::atomic::{AtomicI64, Ordering};
 use wavescope_core::sync::thread::JoinHandle;
@@ -338,7 +338,7 @@ impl Reaper {
         // Asked first: what comes while it looks is looked at once more.
         let stop = self.inbox.lock().stop;
         let seen = self.look();
-        let limit = self.end_late_marks().min(self.overrun_late(&seen.queues));
+        let limit = self.give_up_late_marks().min(self.overrun_late(&seen.queues));
         rounds.limit = limit.min(self.next_tick(&mut rounds.tick, seen.unannounced));
         if !stop && self.drop_bell(|| true) {
             rounds.bell = None;
@@ -403,20 +403,22 @@ impl Reaper {
         *self.patience.lock() = patience;
     }
 
-    /// Ends marks whose time is over. Returns how long to wait for the next.
-    fn end_late_marks(&self) -> Duration {
+    /// Gives up waiting for marks whose time is over. Returns how long to wait for the next.
+    fn give_up_late_marks(&self) -> Duration {
+        let patience = *self.patience.lock();
         let mut inbox = self.inbox.lock();
         inbox.marks.retain(|mark| !mark.is_over());
-        let Some(next) = inbox.marks.iter().map(|mark| mark.deadline).min() else { return LONGEST_WAIT };
-        let now = Instant::now();
-        if now < next {
-            return next - now;
-        }
-        let late: Vec<_> = inbox.marks.extract_if(.., |mark| mark.deadline <= now).collect();
+        let late: Vec<_> = inbox.marks.extract_if(.., |mark| mark.left(patience).is_zero()).collect();
+        let next = inbox.marks.iter().map(|mark| mark.left(patience)).min();
         drop(inbox);
-        tracing::warn!(queues = late.len(), "kernels from before may overlap with those that are measured");
-        late.iter().for_each(|mark| mark.end());
-        Duration::ZERO
+        if !late.is_empty() {
+            tracing::warn!(
+                queues = late.len(),
+                "kernels from before may overlap with those that are measured"
+            );
+        }
+        late.iter().for_each(|mark| mark.give_up());
+        next.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT)
     }
 
     /// The list of queues; those that were released in the look before leave it.

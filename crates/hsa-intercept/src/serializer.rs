@@ -30,6 +30,8 @@
 //!   spinning on theirs. It goes on beside the next grant, and is gone like any other.
 //! * **Held.** A *hold* keeps back the runs that begin after it, so that what went through unseen before it can end
 //!   first. Runs from before it go on being granted: what was unseen may stand behind their gates.
+//! * **Accompanied.** A run that was overrun, or granted while an overrun one or a *straggler* may still run: what a hold
+//!   waited for in vain. It takes no more kernels once that is over, so that later kernels are alone again.
 //! * **Gone** when every packet that reports for it retired and every grant that must be returned was returned.
 //!
 //! A run is *closed* (takes no more kernels) by an application packet that may block, by a kernel whose grant must be
@@ -88,7 +90,7 @@ struct Run {
     passed: bool,
     /// An announcement makes it ready, not the end of the run before it.
     announces: bool,
-    /// It was overrun, or let in beside one that was.
+    /// It was overrun, or let in beside what may still run.
     accompanied: bool,
 }
 
@@ -133,6 +135,8 @@ pub(crate) struct Serializer {
     overrun: Vec<(Lane, Run)>,
     /// Runs that began with one of these or later are not granted.
     holds: Vec<RunId>,
+    /// Holds that were given up: what they waited for may still run.
+    stragglers: Vec<RunId>,
     /// What began before takes no more kernels: they came behind something that was held.
     since: RunId,
     next: u64,
@@ -264,12 +268,38 @@ impl Serializer {
         self.holds.push(from);
     }
 
-    /// One of the holds from `from` on is over.
+    /// One of the holds from `from` on is over, also one that was given up.
     pub(crate) fn end_hold(&mut self, from: RunId) -> Option<Release> {
-        if let Some(index) = self.holds.iter().position(|hold| *hold == from) {
-            self.holds.swap_remove(index);
+        if take(&mut self.holds, from) {
+            return self.grant_next();
+        }
+        if take(&mut self.stragglers, from) {
+            self.company_left();
+        }
+        None
+    }
+
+    /// What one of the holds from `from` on waits for did not end in time.
+    pub(crate) fn give_up_hold(&mut self, from: RunId) -> Option<Release> {
+        if take(&mut self.holds, from) {
+            self.stragglers.push(from);
         }
         self.grant_next()
+    }
+
+    /// Whether something that is not the holder's may still run.
+    fn has_company(&self) -> bool {
+        !self.overrun.is_empty() || !self.stragglers.is_empty()
+    }
+
+    /// Something that ran beside the holder is over: if it was the last, kernels from now on are alone.
+    fn company_left(&mut self) {
+        if !self.has_company() {
+            self.granted
+                .iter_mut()
+                .flat_map(Granted::newest_first)
+                .for_each(|(_, run)| run.open &= !run.accompanied);
+        }
     }
 
     /// Whether a hold keeps this run back.
@@ -297,7 +327,7 @@ impl Serializer {
             ready,
             passed: false,
             announces: obstructed,
-            accompanied: !self.overrun.is_empty(),
+            accompanied: self.has_company(),
         };
         self.next += 1;
         if ready && self.granted.is_none() && self.holds.is_empty() {
@@ -327,6 +357,7 @@ impl Serializer {
             }
         } else if let Some(index) = self.overrun.iter().position(|(holder, found)| done(*holder, found)) {
             self.overrun.remove(index);
+            self.company_left();
         } else {
             return None;
         }
@@ -350,7 +381,7 @@ impl Serializer {
             return None;
         }
         let mut next = self.lanes[lane.0].waiting.pop_front()?;
-        next.accompanied = !self.overrun.is_empty();
+        next.accompanied = self.has_company();
         self.granted.as_mut()?.ahead = Some(next);
         Some(Release(lane))
     }
@@ -367,7 +398,7 @@ impl Serializer {
             .filter_map(|(index, lane)| lane.waiting.front().filter(may_run).map(|run| (run.id, index)));
         let (_, index) = fronts.min()?;
         let mut run = self.lanes[index].waiting.pop_front()?;
-        run.accompanied = !self.overrun.is_empty();
+        run.accompanied = self.has_company();
         let lane = Lane(index);
         self.granted = Some(Granted { lane, since: run.id, run, ahead: None });
         Some(Release(lane))
@@ -401,6 +432,12 @@ impl Serializer {
         let index = waiting.binary_search_by_key(&id, |run| run.id).ok()?;
         waiting.get_mut(index)
     }
+}
+
+/// Takes one of `holds` that is `from` away.
+fn take(holds: &mut Vec<RunId>, from: RunId) -> bool {
+    let index = holds.iter().position(|hold| *hold == from);
+    index.map(|index| holds.swap_remove(index)).is_some()
 }
 
 #[cfg(test)]

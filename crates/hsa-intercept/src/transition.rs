@@ -8,9 +8,10 @@
 //!   there, a barrier packet that retires. With the technique `runtime` a queue has no mark, and kernels from before the
 //!   start of other queues may overlap with the first ones that are measured.
 //!
-//! A queue that does not get there in time is given up on, since it may be waiting for the very kernel that is held
-//! back; what is measured then may overlap with what it still runs. Runs of earlier periods are not held back: what
-//! has to end may stand behind their gates.
+//! A queue that does not get there within the watchdog's time is no longer waited for, since it may be waiting for the very
+//! kernel that is held back. Until it gets there, what is measured may overlap with what it still runs, and its records say
+//! so ([`Company::overrun`](wavescope_core::Company)). Runs of earlier periods are not held back: what has to end may stand
+//! behind their gates.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,9 +21,6 @@ use wavescope_core::sync::atomic::{AtomicBool, Ordering};
 use crate::agent::AgentState;
 use crate::serializer::RunId;
 
-/// How long runs are held back for a queue that does not get there.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// One queue's way to the end of what no run covers.
 #[derive(Debug)]
 pub(crate) struct Transition {
@@ -30,15 +28,14 @@ pub(crate) struct Transition {
     /// The first run that is held back.
     from: RunId,
     over: AtomicBool,
-    pub(crate) deadline: Instant,
+    begun: Instant,
 }
 
 impl Transition {
     /// Holds back the agent's runs from `from` on until [`end`](Self::end); a hold of the same runs is still there.
     pub(crate) fn begin(agent: &Arc<AgentState>, from: RunId) -> Arc<Self> {
         agent.place(|machine| machine.hold_again(from));
-        let deadline = Instant::now() + PATIENCE;
-        Arc::new(Self { agent: Arc::clone(agent), from, over: AtomicBool::new(false), deadline })
+        Arc::new(Self { agent: Arc::clone(agent), from, over: AtomicBool::new(false), begun: Instant::now() })
     }
 
     /// The queue got there, or never will. Twice is fine.
@@ -46,6 +43,16 @@ impl Transition {
         if !self.over.swap(true, Ordering::AcqRel) {
             self.agent.serialize(|machine| machine.end_hold(self.from));
         }
+    }
+
+    /// Lets the runs go on though the queue did not get there: they may have company until [`end`](Self::end).
+    pub(crate) fn give_up(&self) {
+        self.agent.serialize(|machine| machine.give_up_hold(self.from));
+    }
+
+    /// What is left of the time for which runs may be held back.
+    pub(crate) fn left(&self, patience: Duration) -> Duration {
+        patience.saturating_sub(self.begun.elapsed())
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -256,6 +256,41 @@ fn a_hold_lets_earlier_runs_go_on() {
     assert!(serializer.is_idle());
 }
 
+// What did not end in time may run beside all that is granted until it ends.
+#[test]
+fn a_hold_given_up_lets_runs_go_on_in_company_until_it_is_over() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let from = serializer.hold();
+    serializer.hold_again(from);
+    let on_a = serializer.place(a, false, None, true);
+    assert_eq!(serializer.give_up_hold(from), None, "another hold of the same runs is left");
+    assert_eq!(serializer.end_hold(from), Some(Release(a)));
+    assert!(serializer.is_accompanied(a, on_a.run));
+    assert_eq!(serializer.end_hold(from), None, "nobody waited for it any more");
+    assert!(serializer.is_accompanied(a, on_a.run), "it was beside it for a time");
+    let next_a = serializer.place(a, false, None, true);
+    assert_ne!(next_a.run, on_a.run, "kernels from now on are alone");
+    let _ = serializer.retired(a, on_a.run);
+    assert!(!serializer.is_accompanied(a, next_a.run));
+    assert_eq!(serializer.retired(a, next_a.run), None);
+    let on_b = serializer.place(b, false, None, true);
+    assert!(!serializer.is_accompanied(b, on_b.run));
+}
+
+#[test]
+fn kernels_after_the_end_of_an_overrun_one_are_alone_again() {
+    let mut serializer = Serializer::default();
+    let [a, b] = lanes(&mut serializer);
+    let on_a = serializer.place(a, false, None, true);
+    let on_b = serializer.place(b, false, None, true);
+    assert_eq!(serializer.overrun(), Some(Release(b)));
+    assert_eq!(serializer.retired(a, on_a.run), None);
+    let next_b = serializer.place(b, false, None, true);
+    let _ = serializer.retired(b, on_b.run);
+    assert!(!serializer.is_accompanied(b, next_b.run));
+}
+
 #[test]
 fn an_overrun_run_lets_the_next_in_and_ends_like_any_other() {
     let mut serializer = Serializer::default();

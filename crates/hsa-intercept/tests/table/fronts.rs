@@ -553,5 +553,6 @@ fn a_slow_callback_does_not_stall_other_queues_at_an_end_that_is_not_the_last() 
     });
     runtime.run_until(|| service.retired() == 2);
     interceptor.shut_down().unwrap();
-    assert!(ran_after < Duration::from_millis(500), "{ran_after:?}, shut-down {ended:?}");
+    // The end waits 2 s for other things of ours.
+    assert!(ran_after < Duration::from_millis(1500), "{ran_after:?}, shut-down {ended:?}");
 }

@@ -7,19 +7,50 @@ const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 /// Frequency of the system counter, in Hz.
 pub(super) const SYSTEM_FREQUENCY: u64 = NANOSECONDS_PER_SECOND;
 
-/// The GPU counter, in ticks of 100 MHz. The same for all GPUs of the process.
+/// How far apart two readings of one clock may lie for one of another between them to count as simultaneous: a few times
+/// what three calls take.
+const SIMULTANEOUS_NS: u64 = 2_000;
+
+/// Tries to come below [`SIMULTANEOUS_NS`]; then the best one is taken.
+const TRIES: usize = 32;
+
+/// All counters at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counters {
+    /// Ticks of 100 MHz. The same for all GPUs of the process.
+    pub(super) gpu: u64,
+    /// Raw monotonic time (`ktime_get_raw_ns`).
+    pub(super) cpu: u64,
+    /// Time since boot (`ktime_get_boottime_ns`).
+    pub(super) system: u64,
+}
+
+impl Counters {
+    /// The runtime fits one clock to the other by such pairs, so a thread that loses its processor between two readings
+    /// must not move the clocks against each other.
+    pub(super) fn now() -> Self {
+        let clock = |id| move || read(id);
+        simultaneous(clock(libc::CLOCK_MONOTONIC_RAW), clock(libc::CLOCK_BOOTTIME))
+    }
+}
+
+fn simultaneous(mut raw: impl FnMut() -> u64, mut since_boot: impl FnMut() -> u64) -> Counters {
+    let mut best = (u64::MAX, 0, 0);
+    for _ in 0..TRIES {
+        let (before, system, after) = (raw(), since_boot(), raw());
+        let apart = after.saturating_sub(before);
+        best = best.min((apart, before + apart / 2, system));
+        if apart <= SIMULTANEOUS_NS {
+            break;
+        }
+    }
+    let (_, cpu, system) = best;
+    Counters { gpu: cpu / (NANOSECONDS_PER_SECOND / TICKS_PER_SECOND), cpu, system }
+}
+
+/// The GPU counter, in ticks of 100 MHz.
 pub(super) fn gpu_ticks() -> u64 {
-    cpu_ns() / (NANOSECONDS_PER_SECOND / TICKS_PER_SECOND)
-}
-
-/// The CPU counter: raw monotonic time (`ktime_get_raw_ns`).
-pub(super) fn cpu_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC_RAW)
-}
-
-/// The system counter: time since boot (`ktime_get_boottime_ns`).
-pub(super) fn system_ns() -> u64 {
-    read(libc::CLOCK_BOOTTIME)
+    read(libc::CLOCK_MONOTONIC_RAW) / (NANOSECONDS_PER_SECOND / TICKS_PER_SECOND)
 }
 
 fn read(clock: libc::clockid_t) -> u64 {
@@ -31,14 +62,35 @@ fn read(clock: libc::clockid_t) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    // Two clocks that run 7 s apart; every reading takes 100 ns, and some lose the processor for a millisecond.
+    fn pair_with(stalls: &[usize]) -> Counters {
+        let (time, readings) = (Cell::new(1_000_000), Cell::new(0));
+        let read = || {
+            readings.set(readings.get() + 1);
+            time.set(time.get() + if stalls.contains(&readings.get()) { 1_000_000 } else { 100 });
+            time.get()
+        };
+        simultaneous(read, || read() + 7_000_000_000)
+    }
+
+    #[test]
+    fn a_thread_that_loses_its_processor_does_not_move_the_clocks_against_each_other() {
+        for stalls in [&[][..], &[2], &[3], &[2, 6], &[1, 5, 8]] {
+            let counters = pair_with(stalls);
+            assert_eq!(counters.system - counters.cpu, 7_000_000_000, "{stalls:?}");
+        }
+        let all: Vec<usize> = (1..=3 * TRIES).collect();
+        assert!((pair_with(&all).system - 7_000_000_000).abs_diff(pair_with(&all).cpu) <= 1_000_000);
+    }
 
     #[test]
     fn gpu_counts_a_hundred_ticks_per_microsecond_of_the_cpu_counter() {
-        let (cpu, gpu) = (cpu_ns(), gpu_ticks());
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        let (cpu, gpu) = (cpu_ns() - cpu, gpu_ticks() - gpu);
-        assert!(gpu * 10 >= 5_000_000 - 10, "{gpu} ticks in 5 ms");
-        assert!((gpu * 10).abs_diff(cpu) < 1_000_000, "{gpu} ticks in {cpu} ns");
+        let counters = Counters::now();
+        assert_eq!(counters.gpu, counters.cpu / 10);
+        assert!(gpu_ticks() >= counters.gpu);
     }
 }

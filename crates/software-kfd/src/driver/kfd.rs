@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use super::backing::PAGE;
 use super::caller::{Argument, read_array, write_array};
-use super::clock;
+use super::clock::{self, Counters};
 use super::gpu::Gpu;
 use super::memory::Request;
 use super::{Driver, find, find_index};
@@ -138,9 +138,9 @@ impl Driver {
 
     fn clock_counters(&self, args: &mut GetClockCounters) -> Answer {
         // The kernel answers also without a GPU, whose counter is then 0.
-        args.gpu_counter = find(&self.gpus, args.gpu_id).map_or(0, |_| clock::gpu_ticks());
-        args.cpu_counter = clock::cpu_ns();
-        args.system_counter = clock::system_ns();
+        let now = Counters::now();
+        args.gpu_counter = find(&self.gpus, args.gpu_id).map_or(0, |_| now.gpu);
+        (args.cpu_counter, args.system_counter) = (now.cpu, now.system);
         args.system_frequency = clock::SYSTEM_FREQUENCY;
         Ok(())
     }
