@@ -20,6 +20,14 @@ pub enum Fault {
     LaneFreedBeforeGate,
     /// A batch is listed as in flight only after it was handed to the queue.
     ListedAfterWritten,
+    /// A caller asks whether the gate is shut before it counts as inside.
+    GateAskedBeforeCounted,
+    /// What a caller did inside the gate is not ordered before what follows its leaving.
+    GateLeftUnordered,
+    /// Whoever waits at the gate is not told that it opened.
+    GateOpenedUnheard,
+    /// A thread of ours that was called by the application waits at the gate.
+    ExemptWaitAtGate,
 }
 
 wavescope_core::fault_switch!(Fault);

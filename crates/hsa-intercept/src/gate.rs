@@ -12,12 +12,13 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-// Asked before every call of the runtime.
-use std::sync::atomic::{AtomicU64, Ordering};
-use wavescope_core::sync::{Condvar, Deadline, Mutex};
-use wavescope_core::threads;
+use wavescope_core::sync::atomic::{AtomicU64, Ordering};
+use wavescope_core::sync::{Condvar, Deadline, Mutex, thread};
 
+use crate::fault::{self, Fault};
+use crate::local::thread_local_of_model;
 use crate::thread_mark::InsideHook;
+use crate::threads;
 
 /// Bits of the word. Below them: how many are inside.
 const SHUT: u64 = 1 << 32;
@@ -26,16 +27,17 @@ const GONE: u64 = 1 << 33;
 /// Between two looks at who is still inside.
 const PAUSE: Duration = Duration::from_micros(50);
 
-thread_local! {
+thread_local_of_model! {
     /// How often the current thread is inside `hsa_shut_down`.
-    static GOING_DOWN: Cell<u32> = const { Cell::new(0) };
+    static GOING_DOWN: Cell<u32> = Cell::new(0);
     /// How many passes the current thread holds, and how often it works for the application.
-    static EXEMPT: Cell<u32> = const { Cell::new(0) };
+    static EXEMPT: Cell<u32> = Cell::new(0);
 }
 
 /// Whether the current thread waits at a gate that is shut. Inside a hook it does not: it may hold locks there.
 fn has_to_wait() -> bool {
     let is_exempt = EXEMPT.try_with(|exempt| exempt.get() > 0).unwrap_or(true);
+    let is_exempt = is_exempt && !fault::is(Fault::ExemptWaitAtGate);
     threads::is_ours() && !is_exempt && !InsideHook::is_current() && !GoingDown::is_current()
 }
 
@@ -117,7 +119,7 @@ impl Gate {
     /// A pass. Threads of ours wait while the gate is shut. `None` if the runtime is gone.
     pub(crate) fn enter(&self) -> Option<Pass<'_>> {
         loop {
-            let before = self.word.fetch_add(1, Ordering::SeqCst);
+            let before = self.come();
             if before < SHUT {
                 return Some(Pass { inside: Some(self), _exempt: Exempt::enter() });
             }
@@ -132,8 +134,16 @@ impl Gate {
         }
     }
 
+    /// Counts the caller as inside. Returns what the word was: counting and asking are one step.
+    fn come(&self) -> u64 {
+        let asked = fault::is(Fault::GateAskedBeforeCounted).then(|| self.word.load(Ordering::SeqCst));
+        let before = self.word.fetch_add(1, Ordering::SeqCst);
+        asked.unwrap_or(before)
+    }
+
     fn leave(&self) {
-        self.word.fetch_sub(1, Ordering::Release);
+        let unordered = fault::is(Fault::GateLeftUnordered);
+        self.word.fetch_sub(1, if unordered { Ordering::Relaxed } else { Ordering::Release });
     }
 
     fn wait_open(&self) {
@@ -160,7 +170,11 @@ impl Gate {
             if deadline.is_over() {
                 return false;
             }
-            std::thread::park_timeout(PAUSE);
+            if cfg!(loom) {
+                thread::yield_now();
+            } else {
+                std::thread::park_timeout(PAUSE);
+            }
         }
         true
     }
@@ -171,7 +185,9 @@ impl Gate {
         *shut = shut.saturating_sub(1);
         if *shut == 0 {
             self.word.fetch_and(!SHUT, Ordering::SeqCst);
-            self.changed.notify_all();
+            if !fault::is(Fault::GateOpenedUnheard) {
+                self.changed.notify_all();
+            }
         }
     }
 
@@ -194,7 +210,7 @@ mod tests {
 
     /// On a thread of ours.
     fn ours(run: impl FnOnce() -> bool + Send + 'static) -> std::io::Result<JoinHandle<bool>> {
-        threads::create("wavescope-test", run)
+        wavescope_core::threads::create("wavescope-test", run)
     }
 
     fn leaked() -> &'static Gate {

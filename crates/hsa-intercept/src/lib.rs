@@ -142,6 +142,9 @@ mod hsa_device;
 mod interceptor;
 mod kernel_trace;
 mod late_end;
+mod local;
+#[cfg(loom)]
+pub mod model;
 mod pace;
 mod packets;
 mod patch;

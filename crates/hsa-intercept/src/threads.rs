@@ -8,6 +8,8 @@ use std::time::Duration;
 use wavescope_core::sync::thread::JoinHandle;
 use wavescope_core::sync::{Condvar, Deadline, Mutex};
 use wavescope_core::threads;
+#[cfg(not(loom))]
+pub(crate) use wavescope_core::threads::is_ours;
 pub use wavescope_core::threads::{ThreadNotice, announce_threads};
 
 use crate::Error;
@@ -17,7 +19,23 @@ use crate::Error;
 /// # Errors
 /// [`Error::NoThread`].
 pub(crate) fn create(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    #[cfg(loom)]
+    let run = || {
+        let _ = OURS.try_with(|ours| ours.set(true));
+        run();
+    };
     threads::create(name, run).map_err(Error::NoThread)
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static OURS: std::cell::Cell<bool> = std::cell::Cell::new(false);
+}
+
+/// Whether the current thread of a model was made by [`create`]: that of all of them is one thread's knowledge.
+#[cfg(loom)]
+pub(crate) fn is_ours() -> bool {
+    OURS.try_with(std::cell::Cell::get).unwrap_or(false)
 }
 
 /// Lets the rests of the calling thread end when they should: by default the kernel adds up to 50 microseconds.
