@@ -20,6 +20,16 @@ pub enum Fault {
     LaneFreedBeforeGate,
     /// A batch is listed as in flight only after it was handed to the queue.
     ListedAfterWritten,
+    /// A farewell destroys the bell itself, though the reaper may wait for it.
+    BellDroppedBesideReaper,
+    /// The bell is destroyed though it was handed to a queue that is not listed yet.
+    BellDroppedWhileHanded,
+    /// A farewell that waits for the bell's end is not told that a queue took the bell.
+    BellHandedUnheard,
+    /// The first farewell that is over ends all of them.
+    FarewellEndsOthers,
+    /// A farewell that waits for the bell's end is not told that it came with the reaper's.
+    BellEndedUnheard,
     /// A caller asks whether the gate is shut before it counts as inside.
     GateAskedBeforeCounted,
     /// What a caller did inside the gate is not ordered before what follows its leaving.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use wavescope_core::sync::Deadline;
 use wavescope_core::sync::thread::JoinHandle;
 
-use crate::{Error, gate, threads};
+use crate::{Engine, Error, gate, threads};
 
 /// Creates a thread of ours.
 ///
@@ -54,4 +54,9 @@ pub fn called_by_application() -> impl Sized {
 /// Until dropped, the current thread is inside `hsa_shut_down`.
 pub fn inside_shut_down() -> impl Sized {
     gate::GoingDown::enter()
+}
+
+/// Frees what an engine keeps for queues that are gone, and the bell of its reaper if none is measured.
+pub fn let_go(engine: &Engine, timeout: Duration) {
+    engine.let_go(Deadline::after(timeout));
 }

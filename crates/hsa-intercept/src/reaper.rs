@@ -22,6 +22,7 @@ use wavescope_core::{DispatchId, InterceptionError};
 
 use crate::Error;
 use crate::device::{Device, Signal, SignalKind};
+use crate::fault::{self, Fault};
 use crate::flight::COUNTER_START;
 use crate::pace::Pace;
 use crate::queue::{Landing, Queue};
@@ -60,8 +61,8 @@ pub(crate) struct Reaper {
     life: Life,
     /// For the thread while it pauses.
     news: News,
-    /// The bell was let go.
-    bell_gone: Condvar,
+    /// The bell was let go, or somebody took it.
+    bell_moved: Condvar,
 }
 
 /// A look at all counters when a limit has passed. One is enough for everything that is waited for together.
@@ -89,8 +90,8 @@ struct Inbox {
     runs: bool,
     /// How many took the bell for a queue that is not listed yet.
     handed: usize,
-    /// Nobody may need the bell for a long time: it goes as soon as no queue is measured.
-    letting_go: bool,
+    /// How many say that nobody may need the bell for a long time: it goes as soon as no queue is measured.
+    letting_go: usize,
     /// All queues that are measured.
     queues: Vec<Arc<Queue>>,
     /// Marks that queues have yet to reach.
@@ -131,7 +132,7 @@ impl Reaper {
             landing: Mutex::new(Landing::default()),
             life: Life::new(),
             news: News::new(),
-            bell_gone: Condvar::new(),
+            bell_moved: Condvar::new(),
         }
     }
 
@@ -185,6 +186,9 @@ impl Reaper {
             self.rings.store(0, Ordering::Relaxed);
         }
         inbox.handed += usize::from(inbox.bell.is_some());
+        if !fault::is(Fault::BellHandedUnheard) {
+            self.bell_moved.notify_all();
+        }
         inbox.bell
     }
 
@@ -257,33 +261,34 @@ impl Reaper {
     /// Frees what destroyed queues held and, if no queue is measured, the bell: the runtime may end, and takes no calls then.
     /// The next queue that is measured gets a new bell.
     pub(crate) fn let_go(&self, deadline: Deadline) {
-        self.inbox.lock().letting_go = true;
+        self.inbox.lock().letting_go += 1;
         self.wake();
-        if !self.life.has_begun() {
+        let nobody_waits = || !self.life.has_begun() || fault::is(Fault::BellDroppedBesideReaper);
+        if nobody_waits() {
             self.look();
-            self.drop_bell(|| !self.life.has_begun());
+            self.drop_bell(nobody_waits);
         }
         let mut inbox = self.inbox.lock();
         while inbox.bell.is_some() && inbox.is_idle() && !deadline.is_over() {
-            inbox = self.bell_gone.wait_timeout(inbox, deadline.left()).0;
+            inbox = self.bell_moved.wait_timeout(inbox, deadline.left()).0;
         }
-        inbox.letting_go = false;
+        inbox.letting_go -= if fault::is(Fault::FarewellEndsOthers) { inbox.letting_go } else { 1 };
     }
 
     /// Destroys the bell if that was asked for and no queue is measured. Returns whether it did. Called by whoever waits for
     /// the bell.
     fn drop_bell(&self, nobody_waits: impl FnOnce() -> bool) -> bool {
-        let bell = {
-            let mut inbox = self.inbox.lock();
-            inbox.sweep();
-            if !inbox.letting_go || inbox.handed > 0 || !inbox.queues.is_empty() || !nobody_waits() {
-                return false;
-            }
-            inbox.bell.take()
-        };
-        // No packet names it: the queues that did are destroyed. Host threads ring under the lock.
+        let mut inbox = self.inbox.lock();
+        inbox.sweep();
+        let is_handed = inbox.handed > 0 && !fault::is(Fault::BellDroppedWhileHanded);
+        if inbox.letting_go == 0 || is_handed || !inbox.queues.is_empty() || !nobody_waits() {
+            return false;
+        }
+        let bell = inbox.bell.take();
+        // No packet names it: the queues that did are destroyed. Host threads ring under the lock, and who waits for its end
+        // finds it gone.
         bell.inspect(|bell| self.device.destroy_signal(*bell));
-        self.bell_gone.notify_all();
+        self.bell_moved.notify_all();
         bell.is_some()
     }
 
@@ -305,14 +310,26 @@ impl Reaper {
         }
         // It has left its loop: nothing to wait for.
         let _ = running.take().map(JoinHandle::join);
-        let Some(bell) = self.inbox.lock().bell.take() else { return Ok(()) };
+        self.end_bell();
+        Ok(())
+    }
+
+    /// Destroys the bell behind the thread's end, unless a packet may still ring it.
+    fn end_bell(&self) {
+        let mut inbox = self.inbox.lock();
+        let Some(bell) = inbox.bell.take() else { return };
         let rung = COUNTER_START - self.device.load(bell);
-        if rung == self.rings.load(Ordering::Relaxed) {
+        let is_silent = rung == self.rings.load(Ordering::Relaxed);
+        if is_silent {
             self.device.destroy_signal(bell);
-        } else {
+        }
+        drop(inbox);
+        if !fault::is(Fault::BellEndedUnheard) {
+            self.bell_moved.notify_all();
+        }
+        if !is_silent {
             tracing::debug!("a packet may still ring the bell: the signal is kept for good");
         }
-        Ok(())
     }
 
     /// One wait and one look at every queue. Returns whether there will be another.

@@ -1,25 +1,27 @@
-//! Models of ends: the gate before a runtime that goes down. Each property has a twin with one step of the product switched.
+//! Models of ends: the gate before a runtime that goes down, and what is let go before. Each property has a twin with one
+//! step of the product switched.
 //!
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --profile loom -p wavescope-hsa-intercept --test loom_ends`
 #![cfg(loom)]
 #![expect(clippy::unwrap_used, reason = "helpers of the models")]
 
+mod loom_gpu;
+
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use loom::cell::UnsafeCell;
+use loom_gpu::{AGENT, Gpu, NEVER, broken, submit};
 use wavescope_core::sync::model::explore;
 use wavescope_core::sync::thread;
-use wavescope_hsa_intercept::fault::{self, Fault};
-use wavescope_hsa_intercept::model::{Gate, called_by_application, create_thread, inside_shut_down};
-
-/// Time does not pass in a model.
-const NEVER: Duration = Duration::from_secs(1);
-
-fn broken(fault: Fault, body: fn()) {
-    fault::set(fault);
-    loom::model(body);
-}
+use wavescope_core::{
+    Answer, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Grant, Interception, ProgramSink,
+    Service, Subscription, SubscriptionId, Token,
+};
+use wavescope_hsa_intercept::Engine;
+use wavescope_hsa_intercept::fault::Fault;
+use wavescope_hsa_intercept::model::{Gate, called_by_application, create_thread, inside_shut_down, let_go};
 
 /// A runtime behind the gate: whoever ends it while somebody calls it fails the model.
 struct Runtime {
@@ -160,4 +162,153 @@ fn the_end_may_wait_for_who_is_exempt_from_the_gate() {
 #[should_panic(expected = "deadlock")]
 fn an_end_that_waits_for_who_waits_at_its_gate_is_a_deadlock() {
     broken(Fault::ExemptWaitAtGate, exempt_against_end);
+}
+
+/// A service that counts every kernel.
+#[derive(Default)]
+struct Counting {
+    retired: AtomicUsize,
+}
+
+impl Counting {
+    fn subscribe(self: &Arc<Self>, engine: &Engine) -> SubscriptionId {
+        let subscriber: Arc<dyn DispatchSubscriber> = Arc::<Self>::clone(self);
+        let (context, service) = (ContextId(1), Service::DispatchCounting);
+        let agents = Vec::new();
+        engine.subscribe(Subscription { context, service, agents, serialize: false, subscriber }).unwrap()
+    }
+}
+
+impl DispatchSubscriber for Counting {
+    fn enqueue(&self, dispatch: &Dispatch, _sink: &mut ProgramSink<'_>) -> Answer {
+        let token = Token { index: dispatch.id.0 as u32, generation: 0 };
+        Answer::Instrument { token, grant: Grant::UntilRetired }
+    }
+
+    fn publish(&self, event: DispatchEvent) {
+        if let DispatchEvent::Retired { .. } = event {
+            self.retired.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The only queue is gone when the runtime may end.
+fn farewell_against_reaper() {
+    let gpu = Gpu::new();
+    let engine = Engine::new(gpu.clone(), [AGENT]);
+    let counting = Arc::new(Counting::default());
+    counting.subscribe(&engine);
+    let queue = engine.add_queue(AGENT).unwrap();
+    submit(&gpu, &queue, 0);
+    gpu.run(0);
+    engine.queue_destroyed(&queue);
+    let_go(&engine, NEVER);
+    assert_eq!(gpu.live(), 0, "no signal is kept");
+    engine.shut_down(NEVER).unwrap();
+    assert_eq!(gpu.live(), 0, "no signal is made again");
+    assert_eq!(counting.retired.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_farewell_frees_the_signals_of_queues_that_are_gone_and_the_bell() {
+    explore("a_farewell_frees_the_signals_of_queues_that_are_gone_and_the_bell", farewell_against_reaper);
+}
+
+#[test]
+#[should_panic(expected = "a signal is read after its end")]
+fn a_bell_destroyed_by_the_farewell_is_read_by_the_reaper() {
+    broken(Fault::BellDroppedBesideReaper, farewell_against_reaper);
+}
+
+/// A queue is measured for the first time when the runtime may end, but does not.
+fn farewell_against_new_queue() {
+    let gpu = Gpu::new();
+    let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
+    let counting = Arc::new(Counting::default());
+    let id = counting.subscribe(&engine);
+    let queue = engine.add_queue(AGENT).unwrap();
+    let submitting = {
+        let (gpu, queue) = (Arc::clone(&gpu), queue.clone());
+        thread::spawn(move || {
+            submit(&gpu, &queue, 0);
+            assert_eq!(gpu.run(0), 1);
+        })
+    };
+    let_go(&engine, NEVER);
+    submitting.join().unwrap();
+    engine.drain(id, NEVER).unwrap();
+    assert_eq!(counting.retired.load(Ordering::Relaxed), 1, "the new bell is heard");
+    engine.queue_destroyed(&queue);
+    let_go(&engine, NEVER);
+    assert_eq!(gpu.live(), 0, "no signal is kept");
+    engine.shut_down(NEVER).unwrap();
+}
+
+#[test]
+fn a_queue_that_is_measured_during_a_farewell_has_a_bell() {
+    explore("a_queue_that_is_measured_during_a_farewell_has_a_bell", farewell_against_new_queue);
+}
+
+#[test]
+#[should_panic(expected = "a packet names a signal that is gone")]
+fn a_bell_dropped_while_a_hook_has_it_is_named_by_packets() {
+    broken(Fault::BellDroppedWhileHanded, farewell_against_new_queue);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_farewell_that_hears_nothing_of_a_new_queue_waits_in_vain() {
+    broken(Fault::BellHandedUnheard, farewell_against_new_queue);
+}
+
+/// Two threads end their share of a runtime.
+fn two_farewells() {
+    let gpu = Gpu::new();
+    let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
+    Arc::new(Counting::default()).subscribe(&engine);
+    let other = {
+        let engine = Arc::clone(&engine);
+        // As the end does when it only wakes the reaper.
+        thread::spawn(move || let_go(&engine, Duration::ZERO))
+    };
+    let_go(&engine, NEVER);
+    assert_eq!(gpu.live(), 0, "the bell is not kept");
+    other.join().unwrap();
+    engine.shut_down(NEVER).unwrap();
+}
+
+#[test]
+fn a_farewell_is_not_forgotten_when_another_ends() {
+    explore("a_farewell_is_not_forgotten_when_another_ends", two_farewells);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_farewell_that_ends_others_lets_them_wait_in_vain() {
+    broken(Fault::FarewellEndsOthers, two_farewells);
+}
+
+/// A farewell while interception shuts down.
+fn farewell_against_shutdown() {
+    let gpu = Gpu::new();
+    let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
+    Arc::new(Counting::default()).subscribe(&engine);
+    let other = {
+        let engine = Arc::clone(&engine);
+        thread::spawn(move || let_go(&engine, NEVER))
+    };
+    engine.shut_down(NEVER).unwrap();
+    other.join().unwrap();
+    assert_eq!(gpu.live(), 0, "the bell is not kept");
+}
+
+#[test]
+fn a_farewell_ends_with_the_reaper() {
+    explore("a_farewell_ends_with_the_reaper", farewell_against_shutdown);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_farewell_that_hears_nothing_of_the_end_waits_in_vain() {
+    broken(Fault::BellEndedUnheard, farewell_against_shutdown);
 }

@@ -3,33 +3,23 @@
 //!
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --profile loom -p wavescope-hsa-intercept --test loom_engine`
 #![cfg(loom)]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of the models")]
+#![expect(clippy::unwrap_used, reason = "helpers of the models")]
 
 mod loom_gpu;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use loom_gpu::Gpu;
+use loom_gpu::{AGENT, Gpu, NEVER, broken, kernel, submit};
 use wavescope_core::sync::atomic::AtomicBool;
 use wavescope_core::sync::model::explore;
 use wavescope_core::sync::thread;
 use wavescope_core::{
-    AgentId, Answer, AqlPacket, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Fence, Grant,
-    Interception, PacketHeader, PacketType, ProgramSink, Service, Subscription, Token,
+    Answer, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Grant, Interception, ProgramSink,
+    Service, Subscription, Token,
 };
-use wavescope_hsa_intercept::fault::{self, Fault};
-use wavescope_hsa_intercept::{Engine, QueueHandle};
-
-const AGENT: AgentId = AgentId(0);
-/// Time does not pass in a model.
-const NEVER: Duration = Duration::from_secs(1);
-
-fn broken(fault: Fault, body: fn()) {
-    fault::set(fault);
-    loom::model(body);
-}
+use wavescope_hsa_intercept::Engine;
+use wavescope_hsa_intercept::fault::Fault;
 
 /// A service that counts every kernel, or declines, and knows when it must hear nothing more.
 struct Probe {
@@ -76,17 +66,6 @@ impl DispatchSubscriber for Probe {
             self.retired.fetch_add(1, Ordering::Relaxed);
         }
     }
-}
-
-fn kernel() -> AqlPacket {
-    let mut packet = AqlPacket([0; 16]);
-    packet.set_header(PacketHeader::new(PacketType::KERNEL_DISPATCH, false, Fence::None, Fence::None));
-    packet
-}
-
-/// Submits one kernel on a ring.
-fn submit(gpu: &Gpu, queue: &QueueHandle, ring: usize) {
-    queue.rewrite(&[kernel()], 0, |packets| gpu.rings.lock().entry(ring).or_default().extend(packets));
 }
 
 /// The subscribers are swapped while a hook runs on another thread.

@@ -170,9 +170,11 @@ with_either_technique! {
         const STATUS: hsa_sys::hsa_status_t = hsa_sys::HSA_STATUS_ERROR_INVALID_ISA;
         for packet in 0..PACKETS {
             let fault = Fault::QueueError { queue: 1, packet, status: STATUS.0 };
-            let (bed, queue) = faulty(technique, fault);
+            let bed = Bed::with_faults("gfx942", technique, FaultPlan { faults: vec![fault] });
             let counted = count(&bed, 1, 0, &["SQ_WAVES"]);
             counted.service.start().unwrap();
+            // After the start, which writes nothing to it: an error before the launches would leave them unread.
+            let queue = bed.application.queue(bed.gpu(0), 64).unwrap();
             let launches = vec![launch(&bed, 0, GRID, GROUP); 5];
             let submission = queue.submit(&batch(launches)).unwrap();
             promptly(|| counted.service.stop(PATIENCE)).unwrap();
