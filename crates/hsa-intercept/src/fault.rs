@@ -30,6 +30,8 @@ pub enum Fault {
     FarewellEndsOthers,
     /// A farewell that waits for the bell's end is not told that it came with the reaper's.
     BellEndedUnheard,
+    /// A reaper that was stopped before it began counts as begun.
+    ReaperBegunToEnd,
     /// A caller asks whether the gate is shut before it counts as inside.
     GateAskedBeforeCounted,
     /// What a caller did inside the gate is not ordered before what follows its leaving.

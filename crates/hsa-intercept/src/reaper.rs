@@ -168,7 +168,9 @@ impl Reaper {
         // Stopped before it began: the runtime may be gone, so nothing of it is touched.
         let (stop, bell) = {
             let inbox = self.inbox.lock();
-            self.life.begin();
+            if !inbox.stop || fault::is(Fault::ReaperBegunToEnd) {
+                self.life.begin();
+            }
             (inbox.stop, inbox.bell)
         };
         rounds.bell = bell;
@@ -263,7 +265,7 @@ impl Reaper {
     pub(crate) fn let_go(&self, deadline: Deadline) {
         self.inbox.lock().letting_go += 1;
         self.wake();
-        let nobody_waits = || !self.life.has_begun() || fault::is(Fault::BellDroppedBesideReaper);
+        let nobody_waits = || !self.life.is_running() || fault::is(Fault::BellDroppedBesideReaper);
         if nobody_waits() {
             self.look();
             self.drop_bell(nobody_waits);

@@ -85,6 +85,11 @@ impl Life {
         *self.stage.lock() != Stage::Made
     }
 
+    /// Whether the thread began and has not left its loop.
+    pub(crate) fn is_running(&self) -> bool {
+        *self.stage.lock() == Stage::Begun
+    }
+
     /// Waits until the thread, which was told to end, left its loop. `false`, at once, if it has not begun: it ends as soon
     /// as it begins, and nobody waits for that.
     ///

@@ -312,3 +312,9 @@ fn a_farewell_ends_with_the_reaper() {
 fn a_farewell_that_hears_nothing_of_the_end_waits_in_vain() {
     broken(Fault::BellEndedUnheard, farewell_against_shutdown);
 }
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_farewell_that_waits_for_a_reaper_stopped_before_it_began_waits_in_vain() {
+    broken(Fault::ReaperBegunToEnd, farewell_against_shutdown);
+}
