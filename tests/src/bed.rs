@@ -18,7 +18,7 @@ use crate::face::Inside;
 use crate::{Placement, Resources};
 
 /// Longer than anything takes that works.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a machine with faults is waited for.
 pub const FAULT_PATIENCE: Duration = Duration::from_millis(300);

@@ -20,7 +20,7 @@ use wavescope_workload::{Application, Batch, Gpu, Kernel, Launch, Module, Queue,
 
 use crate::signals;
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 static TURN: Mutex<()> = Mutex::new(());
 

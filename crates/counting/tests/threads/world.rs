@@ -12,7 +12,7 @@ use wavescope_counting::{Choice, CounterConfig, Delivery, DispatchCounting, Pool
 use wavescope_hsa_intercept::{Interceptor, Options, ProgramMemory, Technique};
 use wavescope_workload::{Application, Batch, Launch, Queue, kernels};
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     application: Application,

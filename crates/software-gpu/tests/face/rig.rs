@@ -9,7 +9,7 @@ use wavescope_software_gpu::{DispatchTruth, Truth, TruthSink};
 use wavescope_workload::{Application, Gpu};
 
 /// Longer than anything here takes, so that a hang fails.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// There is one runtime per process: tests of one process take turns.
 static TURN: Mutex<()> = Mutex::new(());

@@ -12,7 +12,7 @@ use wavescope_workload::{Application, Gpu, Kernel, Module, kernels};
 pub(crate) const TARGETS: [&str; 5] = ["gfx942", "gfx90a", "gfx950", "gfx1100", "gfx1201"];
 
 /// Longer than anything here takes, so that a hang fails.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// Runs a test body on the real runtime, once for each machine. `module` and `name` say which test this is.
 pub(crate) fn on_runtime(machines: &[&str], module: &str, name: &str, body: impl FnOnce(&Rig)) {
