@@ -40,6 +40,16 @@ pub enum Fault {
     GateOpenedUnheard,
     /// A thread of ours that was called by the application waits at the gate.
     ExemptWaitAtGate,
+    /// Whoever enters does so without a barrier.
+    PinnedWithoutBarrier,
+    /// Who is inside is asked before the front is taken out of the table.
+    UsersAskedBeforeTakenOut,
+    /// A search does not ask again whether the key is still there.
+    KeyAskedOnce,
+    /// A front ends though somebody reads it.
+    EndedBesideReader,
+    /// The end is left to a reader that is gone.
+    EndLeftToNobody,
 }
 
 wavescope_core::fault_switch!(Fault);

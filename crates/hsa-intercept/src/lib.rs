@@ -84,6 +84,21 @@
 //! `table::install::the_end_of_the_runtime_finds_no_signal_of_ours`, and `counting`'s
 //! `lifecycle::ends::the_tool_leaves_no_signal_behind` by ROCr's own count).
 //!
+//! # What is modelled
+//!
+//! `cargo xtask loom hsa-intercept` runs these under loom, on the product's own types. Each has a twin with one step switched
+//! (`fault`, only there) that fails.
+//!
+//! | file of `tests/` | models |
+//! |---|---|
+//! | `loom_engine` | subscribers swapped under hooks, drains, ends of queues, holds, grants and lanes against the reaper |
+//! | `loom_ends` | the gate against who ends a runtime, who waits there and who is exempt; farewells (`let_go`) against the reaper, a new queue, each other and the shutdown |
+//! | `loom_fronts` | look-up of a front against its removal and the next one in its place; the end of a front against its readers |
+//!
+//! Not modelled: time (no limit passes, but one of nothing); the kernel's `membarrier` in place of an entry's own barrier;
+//! fronts whole, with memory and hardware queue of a runtime; intercept queues; entries of the table and the order in which
+//! they call what is modelled; forks.
+//!
 //! # Field reports
 //!
 //! What users of such tools reported, and the test that holds this crate to it (`suite` is the test program of this

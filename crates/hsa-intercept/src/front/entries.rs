@@ -15,7 +15,8 @@ use hsa_sys::{
 use wavescope_hsa::SavedTable;
 
 use super::Front;
-use super::registry::{Found, Registry};
+use super::registry::Registry;
+use super::table::Found;
 use crate::blind::Others;
 use crate::patch::{Slot, slot};
 use crate::table;
@@ -45,7 +46,7 @@ fn hot() -> Option<&'static Hot> {
 ///
 /// # Safety
 /// A queue that the application was given.
-unsafe fn front_of(hot: &'static Hot, queue: *const hsa_queue_t) -> Option<Found<'static>> {
+unsafe fn front_of(hot: &'static Hot, queue: *const hsa_queue_t) -> Option<Found<'static, Front>> {
     let front = hot.fronts.by_queue(queue.addr());
     if front.is_none() {
         // SAFETY: by this function's contract; as no front it is the runtime's.

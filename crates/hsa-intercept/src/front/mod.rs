@@ -44,9 +44,10 @@ mod block;
 pub(crate) mod entries;
 mod hardware;
 mod owners;
-mod pins;
+pub(crate) mod pins;
 pub(crate) mod registry;
-mod turn;
+pub(crate) mod table;
+pub(crate) mod turn;
 mod worker;
 
 use std::mem::ManuallyDrop;
@@ -61,7 +62,8 @@ use wavescope_core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wavescope_core::sync::{Deadline, Mutex};
 
 use self::owners::Owners;
-pub(crate) use self::turn::Turn;
+use self::turn::EndableTurn;
+pub(crate) use self::turn::{Closed, Turn};
 use crate::device::{Device, Signal};
 use crate::engine::QueueHandle;
 use crate::hsa_device::HsaDevice;
@@ -76,9 +78,6 @@ const CHUNK: usize = 256;
 
 /// How long a callback that destroys another queue waits for that one's reader, which may be waiting for it.
 pub(crate) const PATIENCE_INSIDE: Duration = Duration::from_millis(100);
-
-/// Between two looks at whether a reader left.
-const PAUSE: Duration = Duration::from_micros(50);
 
 /// A queue of the application with the hardware queue behind it.
 pub(crate) struct Front {
@@ -98,7 +97,7 @@ pub(crate) struct Front {
     left_behind: AtomicU64,
     /// Index up to which packets were rewritten, and whoever measures was asked.
     rewritten: AtomicU64,
-    turn: Turn,
+    turn: EndableTurn<LastAct>,
     /// Something is left for the worker.
     stalled: AtomicBool,
     /// A mark is to be written between two batches.
@@ -106,8 +105,6 @@ pub(crate) struct Front {
     /// Its runtime is gone.
     over: AtomicBool,
     reader: Mutex<Reader>,
-    /// What the reader does when the end was left to it.
-    last_act: Mutex<Option<LastAct>>,
 }
 
 /// What a thread does that ends a front.
@@ -146,17 +143,6 @@ struct Share {
     spare: usize,
 }
 
-/// Who destroys the hardware queue of a front that is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Closed {
-    /// The caller: nobody reads any more.
-    Idle,
-    /// The caller, which is inside a callback of this very queue: it reads, but no longer touches that queue.
-    Inside,
-    /// Whoever reads, when it leaves.
-    LeftToReader,
-}
-
 impl Front {
     pub(crate) fn new(
         block: Block,
@@ -177,12 +163,11 @@ impl Front {
             rung: AtomicU64::new(0),
             left_behind: AtomicU64::new(0),
             rewritten: AtomicU64::new(0),
-            turn: Turn::default(),
+            turn: EndableTurn::default(),
             stalled: AtomicBool::new(false),
             marking: AtomicBool::new(false),
             over: AtomicBool::new(false),
             reader: Mutex::new(Reader::default()),
-            last_act: Mutex::new(None),
         }
     }
 
@@ -264,27 +249,8 @@ impl Front {
     /// `act` is done by whoever reads: by the current thread when it is back from the callback it is inside of, or by
     /// another that had not left at the `deadline`.
     pub(crate) fn close(&self, deadline: Deadline, act: impl FnOnce(Closed) -> LastAct) -> Closed {
-        self.turn.close();
-        let inside = self.turn.is_mine();
         let patience = if InsideHook::is_current() { PATIENCE_INSIDE } else { Duration::MAX };
-        let deadline = Deadline::after(patience.min(deadline.left_or_a_moment()));
-        while !inside && !self.turn.hold() {
-            if deadline.is_over() {
-                return self.leave_end(Closed::LeftToReader, act);
-            }
-            std::thread::park_timeout(PAUSE);
-        }
-        if inside { self.leave_end(Closed::Inside, act) } else { Closed::Idle }
-    }
-
-    fn leave_end(&self, closed: Closed, act: impl FnOnce(Closed) -> LastAct) -> Closed {
-        *self.last_act.lock() = Some(act(closed));
-        if self.turn.doom() {
-            return closed;
-        }
-        // It left just now.
-        *self.last_act.lock() = None;
-        Closed::Idle
+        self.turn.end(Deadline::after(patience.min(deadline.left_or_a_moment())), act)
     }
 
     /// Keeps everybody from reading until [`go_on`](Self::go_on). `false` if somebody reads.
@@ -446,11 +412,8 @@ impl Front {
 
     /// Whoever reads leaves, and does what was left to it.
     fn leave(&self) {
-        if self.turn.leave() {
-            let act = self.last_act.lock().take();
-            if let Some(act) = act {
-                act(self);
-            }
+        if let Some(act) = self.turn.leave_for_good() {
+            act(self);
         }
     }
 }

@@ -17,9 +17,13 @@
 //! (`membarrier`), where there is that.
 
 use std::cell::Cell;
-// Entries of the table and the whole process take part.
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering, compiler_fence, fence};
+// The same for the whole process, in a model for all of its schedules.
+use std::sync::atomic::{AtomicU8, compiler_fence};
 
+use wavescope_core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
+
+use crate::fault::{self, Fault};
+use crate::local::{static_of_model, thread_local_of_model};
 use crate::process::generation;
 
 /// One thread's word. Never freed: the next new thread takes it over.
@@ -35,11 +39,12 @@ struct Slot {
 // SAFETY: the pointer is to another slot, and slots are never freed; it is set before anybody else sees this one.
 unsafe impl Sync for Slot {}
 
-/// All slots of the process, newest first.
-static NEWEST: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Threads inside that have no slot: their locals are gone.
-static NAMELESS: AtomicU64 = AtomicU64::new(0);
+static_of_model! {
+    /// All slots of the process, newest first.
+    static NEWEST: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
+    /// Threads inside that have no slot: their locals are gone.
+    static NAMELESS: AtomicU64 = AtomicU64::new(0);
+}
 
 const FULL: u8 = 0;
 const LIGHT: u8 = 1;
@@ -76,12 +81,16 @@ struct Mine {
     depth: Cell<u32>,
 }
 
-thread_local! {
-    static MINE: Mine = const { Mine { slot: Cell::new(None), depth: Cell::new(0) } };
+thread_local_of_model! {
+    static MINE: Mine = Mine { slot: Cell::new(None), depth: Cell::new(0) };
 }
 
 impl Drop for Mine {
     fn drop(&mut self) {
+        if cfg!(loom) && std::thread::panicking() {
+            // The model failed, and its words are gone.
+            return;
+        }
         if let Some(slot) = self.slot.get() {
             // A thread that ends inside, by pthread_exit, has left too.
             let word = slot.word.load(Ordering::Relaxed);
@@ -112,7 +121,7 @@ impl Mine {
             slot.word.store(outside + 1, Ordering::Relaxed);
             if BARRIER.load(Ordering::Acquire) == LIGHT {
                 compiler_fence(Ordering::SeqCst);
-            } else {
+            } else if !fault::is(Fault::PinnedWithoutBarrier) {
                 fence(Ordering::SeqCst);
             }
         }
@@ -189,7 +198,7 @@ impl Drop for Pin {
 }
 
 /// Who may still use what nobody finds any more.
-pub(super) struct Users {
+struct Users {
     inside: Vec<(&'static Slot, u64)>,
     nameless: bool,
     /// There was no barrier: nobody knows.
@@ -198,7 +207,7 @@ pub(super) struct Users {
 
 impl Users {
     /// Those of what was taken out just now.
-    pub(super) fn now() -> Self {
+    fn now() -> Self {
         fence(Ordering::SeqCst);
         // Asked behind the kernel's refusal: who does without a barrier came later, and finds nothing.
         let unknown = !membarrier(PRIVATE_EXPEDITED) && BARRIER.load(Ordering::SeqCst) == LIGHT;
@@ -208,10 +217,37 @@ impl Users {
     }
 
     /// Whether all of them have left.
-    pub(super) fn are_gone(&mut self) -> bool {
+    fn are_gone(&mut self) -> bool {
         self.inside.retain(|(slot, word)| slot.word.load(Ordering::Acquire) == *word);
         self.nameless &= NAMELESS.load(Ordering::Acquire) > 0;
         self.inside.is_empty() && !self.nameless && !self.unknown
+    }
+}
+
+/// What nobody finds any more, and perhaps is still in use.
+pub(crate) struct Retired<T>(Vec<(T, Users)>);
+
+impl<T> Default for Retired<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Retired<T> {
+    /// Keeps `item`, which nobody finds once `take_out` returned.
+    pub(crate) fn retire(&mut self, item: T, take_out: impl FnOnce()) {
+        let early = fault::is(Fault::UsersAskedBeforeTakenOut).then(Users::now);
+        take_out();
+        self.0.push((item, early.unwrap_or_else(Users::now)));
+    }
+
+    /// What nobody uses any more.
+    pub(crate) fn sweep(&mut self) -> Vec<T> {
+        self.0.extract_if(.., |(_, users)| users.are_gone()).map(|(item, _)| item).collect()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(item, _)| item)
     }
 }
 

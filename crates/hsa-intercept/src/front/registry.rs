@@ -1,36 +1,30 @@
 //! Finds the front of a queue pointer or a doorbell signal, in a few nanoseconds and without a lock.
 //!
 //! Every signal store of the process asks whether the signal is a doorbell of ours. A filter of one byte per bucket
-//! answers nearly always: 0 means no. Otherwise, and for queues, a table with open addressing is searched.
+//! answers nearly always: 0 means no. Otherwise, and for queues, a [`Table`] is searched.
 //!
-//! Fronts are added and removed under a lock; readers see an entry whole or not at all: the key is stored after the
-//! front and cleared before it. What a reader finds is pinned: a front that was removed is freed when nobody uses it any
-//! more ([`pins`]). A thread that still uses a queue which another destroys is wrong, but must not take us with it.
+//! Fronts are added and removed under a lock. What a reader finds is pinned: a front that was removed is freed when nobody
+//! uses it any more ([`pins`]). A thread that still uses a queue which another destroys is wrong, but must not take us with it.
 //!
 //! A front whose runtime is gone is found for as long as no other runtime comes up, and does nothing.
 
 use std::sync::Arc;
 // Read on every signal store of the process.
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::time::Duration;
 
 use wavescope_core::sync::{Deadline, Mutex};
 
-use super::pins::{self, Pin, Users};
+use super::pins::{self, Retired};
+use super::table::{Found, Table, spread};
 use super::{Front, SharedFront, Worker};
 use crate::process::Origin;
 
 /// Buckets of the filter; a power of two.
 const BUCKETS: usize = 4096;
-/// Places of a table; a power of two, more than queues that a process can have (128 for each of 8 GPUs, twice).
-const PLACES: usize = 4096;
 
 /// Between two looks at who still uses a front.
 const PAUSE: Duration = Duration::from_millis(1);
-
-const EMPTY: usize = 0;
-/// A place whose entry left: searches go on behind it.
-const LEFT: usize = 1;
 
 /// The registry of this process. Never freed.
 static OF_PROCESS: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
@@ -39,8 +33,8 @@ static OF_PROCESS: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
 pub(crate) struct Registry {
     origin: Origin,
     filter: [AtomicU8; BUCKETS],
-    queues: Table,
-    doorbells: Table,
+    queues: Table<Front>,
+    doorbells: Table<Front>,
     owned: Mutex<Owned>,
 }
 
@@ -50,23 +44,9 @@ struct Owned {
     /// Addresses of queues that somebody is destroying.
     ending: Vec<usize>,
     /// Taken out, and perhaps still in use.
-    gone: Vec<(SharedFront, Users)>,
+    gone: Retired<SharedFront>,
     /// Fronts whose runtime is gone, to be found. They are never freed: their memory went with it.
     dead: Vec<SharedFront>,
-}
-
-/// A front that was found, while it cannot be freed.
-pub(crate) struct Found<'a> {
-    front: &'a Front,
-    _pin: Pin,
-}
-
-impl std::ops::Deref for Found<'_> {
-    type Target = Front;
-
-    fn deref(&self) -> &Front {
-        self.front
-    }
 }
 
 /// Who ends a front.
@@ -77,76 +57,6 @@ pub(crate) enum Ending {
     Already,
     /// It is none.
     NoFront,
-}
-
-struct Table {
-    keys: [AtomicUsize; PLACES],
-    fronts: [AtomicPtr<Front>; PLACES],
-}
-
-/// Spreads addresses, which are multiples of 64, over a power of two.
-const fn spread(key: usize, size: usize) -> usize {
-    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) & (size - 1)
-}
-
-impl Table {
-    const fn new() -> Self {
-        Self {
-            keys: [const { AtomicUsize::new(EMPTY) }; PLACES],
-            fronts: [const { AtomicPtr::new(std::ptr::null_mut()) }; PLACES],
-        }
-    }
-
-    fn find(&self, key: usize) -> Option<Found<'_>> {
-        let pin = Pin::new();
-        let first = spread(key, PLACES);
-        for place in (0..PLACES).map(|step| (first + step) % PLACES) {
-            match self.keys[place].load(Ordering::Acquire) {
-                EMPTY => return None,
-                found if found == key => {
-                    let front = self.fronts[place].load(Ordering::Acquire);
-                    if self.keys[place].load(Ordering::Relaxed) != key {
-                        // It left, and perhaps the next one of this place was read.
-                        return None;
-                    }
-                    // SAFETY: the pointer was stored before the key, from an `Arc` that the registry owns until
-                    // everybody who was pinned when the key was cleared has left.
-                    let front = unsafe { front.as_ref() }?;
-                    return Some(Found { front, _pin: pin });
-                }
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// Adds an entry; `false` if the table is full. Callers hold the registry's lock.
-    fn insert(&self, key: usize, front: *const Front) -> bool {
-        let first = spread(key, PLACES);
-        for place in (0..PLACES).map(|step| (first + step) % PLACES) {
-            if matches!(self.keys[place].load(Ordering::Relaxed), EMPTY | LEFT) {
-                self.fronts[place].store(front.cast_mut(), Ordering::Release);
-                self.keys[place].store(key, Ordering::Release);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Takes an entry out. Callers hold the registry's lock.
-    fn remove(&self, key: usize) {
-        let place = self.keys.iter().position(|place| place.load(Ordering::Relaxed) == key);
-        let Some(mut place) = place else { return };
-        self.keys[place].store(LEFT, Ordering::Release);
-        // In front of an empty place no search has to go on: else places that were left would fill the table.
-        if self.keys[(place + 1) % PLACES].load(Ordering::Relaxed) != EMPTY {
-            return;
-        }
-        while self.keys[place].load(Ordering::Relaxed) == LEFT {
-            self.keys[place].store(EMPTY, Ordering::Release);
-            place = (place + PLACES - 1) % PLACES;
-        }
-    }
 }
 
 impl Registry {
@@ -183,13 +93,13 @@ impl Registry {
     }
 
     /// The front that an application holds as `queue`.
-    pub(crate) fn by_queue(&self, queue: usize) -> Option<Found<'_>> {
+    pub(crate) fn by_queue(&self, queue: usize) -> Option<Found<'_, Front>> {
         self.queues.find(queue)
     }
 
     /// The front whose doorbell has this handle.
     #[inline]
-    pub(crate) fn by_doorbell(&self, signal: u64) -> Option<Found<'_>> {
+    pub(crate) fn by_doorbell(&self, signal: u64) -> Option<Found<'_, Front>> {
         let key = signal as usize;
         if self.filter[spread(key, BUCKETS)].load(Ordering::Relaxed) == 0 {
             return None;
@@ -234,9 +144,10 @@ impl Registry {
         owned.ending.retain(|ending| *ending != queue);
         let Some(index) = owned.fronts.iter().position(|other| Arc::ptr_eq(other, front)) else { return };
         let front = owned.fronts.swap_remove(index);
-        self.take_out(&front);
-        owned.gone.push((front, Users::now()));
-        let free = owned.sweep();
+        let gone = Arc::clone(&front);
+        owned.gone.retire(gone, || self.take_out(&front));
+        drop(front);
+        let free = owned.gone.sweep();
         drop(owned);
         drop(free); // calls the runtime: not under the lock
     }
@@ -255,8 +166,8 @@ impl Registry {
     pub(crate) fn forget(&self, worker: &Worker, deadline: Deadline) {
         loop {
             let mut owned = self.owned.lock();
-            let free = owned.sweep();
-            let left = owned.gone.iter().any(|(front, _)| front.is_of(worker));
+            let free = owned.gone.sweep();
+            let left = owned.gone.iter().any(|front| front.is_of(worker));
             drop(owned);
             // The worker may be looking at one.
             while free.iter().any(|front| Arc::strong_count(front) > 1) && !deadline.is_over() {
@@ -295,40 +206,6 @@ impl Registry {
     }
 }
 
-impl Owned {
-    /// What nobody uses any more, to be dropped without the lock.
-    fn sweep(&mut self) -> Vec<SharedFront> {
-        self.gone.extract_if(.., |(_, users)| users.are_gone()).map(|(front, _)| front).collect()
-    }
-}
-
 fn keys(front: &Front) -> (usize, usize) {
     (front.pointer().addr().get(), front.doorbell().0 as usize)
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    /// Places at which a search does not end.
-    fn used(table: &Table) -> usize {
-        table.keys.iter().filter(|key| key.load(Ordering::Relaxed) != EMPTY).count()
-    }
-
-    // Entries that left do not fill the table: a search for what is not there stays short.
-    #[test]
-    fn places_that_were_left_become_empty_again() {
-        const LIVE: usize = 100;
-        let table = Box::new(Table::new());
-        let key = |round: usize| 0x7F00_0000_0000 + round * 0x3040;
-        for round in 0..100_000 {
-            assert!(table.insert(key(round), std::ptr::null()));
-            if round >= LIVE {
-                table.remove(key(round - LIVE));
-            }
-        }
-        assert!((LIVE..2 * LIVE).contains(&used(&table)), "{}", used(&table));
-        (100_000 - LIVE..100_000).for_each(|round| table.remove(key(round)));
-        assert_eq!(used(&table), 0);
-    }
 }

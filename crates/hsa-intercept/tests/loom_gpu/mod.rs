@@ -1,25 +1,19 @@
 //! What models share: a device with signals in a map and one ring per queue, and the way to its rings.
 #![expect(clippy::expect_used, reason = "a model fails where something is missing")]
 
+mod twin;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use wavescope_core::sync::{Condvar, Mutex};
 use wavescope_core::{AgentId, AqlPacket, DispatchTimes, Fence, PacketHeader, PacketType};
-use wavescope_hsa_intercept::fault::{self, Fault};
 use wavescope_hsa_intercept::{Device, Error, QueueHandle, Signal, SignalKind};
 
+pub(crate) use twin::{NEVER, broken};
+
 pub(crate) const AGENT: AgentId = AgentId(0);
-
-/// Time does not pass in a model.
-pub(crate) const NEVER: Duration = Duration::from_secs(1);
-
-/// Runs a model with one step of the product switched.
-pub(crate) fn broken(fault: Fault, body: fn()) {
-    fault::set(fault);
-    loom::model(body);
-}
 
 pub(crate) fn kernel() -> AqlPacket {
     let mut packet = AqlPacket([0; 16]);

@@ -1,0 +1,186 @@
+//! Models of fronts: how they are found while others take them out, and how they end under their readers. Each property has
+//! twins with one step of the product switched.
+//!
+//! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --profile loom -p wavescope-hsa-intercept --test loom_fronts`
+#![cfg(loom)]
+#![expect(clippy::unwrap_used, reason = "helpers of the models")]
+
+#[path = "loom_gpu/twin.rs"]
+mod twin;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use loom::cell::UnsafeCell;
+use twin::{NEVER, broken};
+use wavescope_core::sync::model::explore;
+use wavescope_core::sync::thread;
+use wavescope_hsa_intercept::fault::Fault;
+use wavescope_hsa_intercept::model::{Shelf, Turn};
+
+/// What readers use and somebody frees: the model fails if that is not in order.
+struct Memory {
+    key: usize,
+    is_there: UnsafeCell<bool>,
+    frees: AtomicUsize,
+}
+
+// SAFETY: the cell fails the model if two threads use it at a time and one of them changes it.
+unsafe impl Sync for Memory {}
+// SAFETY: likewise.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    fn new(key: usize) -> Arc<Self> {
+        Arc::new(Self { key, is_there: UnsafeCell::new(true), frees: AtomicUsize::new(0) })
+    }
+
+    fn read(&self) {
+        // SAFETY: the cell is its owner's, and checks that nobody changes it.
+        self.is_there.with(|is_there| assert!(unsafe { *is_there }, "read after it was freed"));
+    }
+
+    fn free(&self) {
+        // SAFETY: as above, and that nobody reads.
+        self.is_there.with_mut(|is_there| unsafe { *is_there = false });
+        self.frees.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn frees(&self) -> usize {
+        self.frees.load(Ordering::Relaxed)
+    }
+}
+
+const OLD: usize = 0x7F00_0000_0040;
+const NEW: usize = 0x7F00_0000_0080;
+
+/// A front goes, and another comes in its place, while threads look the first one up.
+fn look_up_against_removal(readers: usize) {
+    let shelf = Arc::new(Shelf::default());
+    let (old, new) = (Memory::new(OLD), Memory::new(NEW));
+    assert!(shelf.add(OLD, &old));
+    let find = |shelf: &Shelf<Memory>| {
+        if let Some(found) = shelf.find(OLD) {
+            assert_eq!(found.key, OLD, "another front was found");
+            found.read();
+        }
+    };
+    let readers: Vec<_> = (0..readers)
+        .map(|_| {
+            let shelf = Arc::clone(&shelf);
+            thread::spawn(move || find(&shelf))
+        })
+        .collect();
+    shelf.remove(OLD, Arc::clone(&old));
+    shelf.sweep().iter().for_each(|gone| gone.free());
+    assert!(shelf.add(NEW, &new));
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    shelf.sweep().iter().for_each(|gone| gone.free());
+    assert_eq!((old.frees(), new.frees()), (1, 0), "who left is waited for no longer");
+    assert!(shelf.find(OLD).is_none() && shelf.find(NEW).is_some());
+}
+
+fn one_look_up_against_removal() {
+    look_up_against_removal(1);
+}
+
+fn two_look_ups_against_removal() {
+    look_up_against_removal(2);
+}
+
+#[test]
+fn a_front_that_was_found_is_not_freed_while_it_is_read() {
+    explore("a_front_that_was_found_is_not_freed_while_it_is_read", two_look_ups_against_removal);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_reader_pinned_without_a_barrier_reads_what_is_freed() {
+    broken(Fault::PinnedWithoutBarrier, one_look_up_against_removal);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_reader_that_came_between_question_and_removal_reads_what_is_freed() {
+    broken(Fault::UsersAskedBeforeTakenOut, one_look_up_against_removal);
+}
+
+#[test]
+#[should_panic(expected = "another front was found")]
+fn a_key_that_is_asked_once_finds_the_next_front_of_its_place() {
+    broken(Fault::KeyAskedOnce, one_look_up_against_removal);
+}
+
+/// A front with its hardware queue.
+struct Front {
+    turn: Turn<Arc<Memory>>,
+    hardware: Arc<Memory>,
+}
+
+impl Front {
+    /// Reads it once, unless somebody does; writes to the hardware queue.
+    fn pump(&self) {
+        if !self.turn.take() {
+            return;
+        }
+        if !self.turn.is_closed() {
+            self.hardware.read();
+        }
+        if let Some(hardware) = self.turn.leave() {
+            hardware.free();
+        }
+    }
+}
+
+/// A queue is destroyed while two threads ring its doorbell.
+fn end_against_readers(patience: Duration) {
+    let hardware = Memory::new(0);
+    let front = Arc::new(Front { turn: Turn::default(), hardware: Arc::clone(&hardware) });
+    let readers = [(); 2].map(|()| {
+        let front = Arc::clone(&front);
+        thread::spawn(move || front.pump())
+    });
+    let destroying = {
+        let (front, hardware) = (Arc::clone(&front), Arc::clone(&hardware));
+        thread::spawn(move || {
+            if front.turn.end(patience, Arc::clone(&hardware)) {
+                hardware.free();
+            }
+        })
+    };
+    destroying.join().unwrap();
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    front.pump();
+    assert_eq!(hardware.frees(), 1, "the hardware queue is destroyed once");
+}
+
+fn patient_end_against_readers() {
+    end_against_readers(NEVER);
+}
+
+fn hasty_end_against_readers() {
+    end_against_readers(Duration::ZERO);
+}
+
+#[test]
+fn a_front_ends_once_nobody_reads_it() {
+    explore("a_front_ends_once_nobody_reads_it", patient_end_against_readers);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_front_that_ends_beside_its_reader_is_read_after_its_end() {
+    broken(Fault::EndedBesideReader, patient_end_against_readers);
+}
+
+#[test]
+fn an_end_that_is_left_to_the_reader_is_done_once() {
+    explore("an_end_that_is_left_to_the_reader_is_done_once", hasty_end_against_readers);
+}
+
+#[test]
+#[should_panic(expected = "the hardware queue is destroyed once")]
+fn an_end_left_to_a_reader_that_is_gone_is_done_by_nobody() {
+    broken(Fault::EndLeftToNobody, hasty_end_against_readers);
+}
