@@ -53,6 +53,7 @@ impl Memory {
 }
 
 const OLD: usize = 0x7F00_0000_0040;
+/// Searched for from the same place on.
 const NEW: usize = 0x7F00_0000_0080;
 
 /// A front goes, and another comes in its place, while threads look the first one up.

@@ -9,8 +9,8 @@ use super::pins::Pin;
 use crate::fault::{self, Fault};
 
 /// Places of a table; a power of two, more than queues that a process can have (128 for each of 8 GPUs, twice). In a model
-/// all keys meet in one.
-const PLACES: usize = if cfg!(loom) { 1 } else { 4096 };
+/// keys are to meet.
+const PLACES: usize = if cfg!(loom) { 2 } else { 4096 };
 
 const EMPTY: usize = 0;
 /// A place whose entry left: searches go on behind it.
