@@ -27,6 +27,9 @@ pub(crate) const GPU: &str = "gfx942";
 const PACKETS: u32 = 4096;
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// An application has one; interception always does.
+unsafe extern "C-unwind" fn on_error(_: hsa_status_t, _: *mut hsa_queue_t, _: *mut std::ffi::c_void) {}
+
 /// Everything that is there while something is measured.
 pub(crate) struct Stage {
     case: Case,
@@ -89,8 +92,8 @@ impl Stage {
         let (agent, kind) = (self.application.gpus()[0].agent(), HSA_QUEUE_TYPE_MULTI.0);
         let (none, most) = (std::ptr::null_mut(), u32::MAX);
         let mut queue = std::ptr::null_mut();
-        // SAFETY: the agent is the runtime's, and there is no callback.
-        ok(unsafe { create(agent, PACKETS, kind, None, none, most, most, &raw mut queue) })?;
+        // SAFETY: the agent is the runtime's, and the callback ignores what it gets.
+        ok(unsafe { create(agent, PACKETS, kind, Some(on_error), none, most, most, &raw mut queue) })?;
         let enable = amd.hsa_amd_profiling_set_profiler_enabled_fn.ok_or("no profiling")?;
         // SAFETY: the queue was just made.
         ok(unsafe { enable(queue, 1) })?;
