@@ -42,6 +42,8 @@ pub enum Fault {
     ExemptWaitAtGate,
     /// Whoever enters does so without a barrier.
     PinnedWithoutBarrier,
+    /// What was done in one visit is not ordered before the next.
+    VisitUnordered,
     /// Who is inside is asked before the front is taken out of the table.
     UsersAskedBeforeTakenOut,
     /// A search does not ask again whether the key is still there.

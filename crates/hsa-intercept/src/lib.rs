@@ -93,7 +93,7 @@
 //! |---|---|
 //! | `loom_engine` | subscribers swapped under hooks, drains, ends of queues, holds, grants and lanes against the reaper |
 //! | `loom_ends` | the gate against who ends a runtime, who waits there and who is exempt; farewells (`let_go`) against the reaper, a new queue, each other and the shutdown |
-//! | `loom_fronts` | look-up of a front against its removal and the next one in its place; the end of a front against its readers |
+//! | `loom_fronts` | look-up of a front against its removal and the next one in its place; visits in a row against a front or snapshot that goes; the end of a front against its readers |
 //!
 //! Not modelled: time (no limit passes, but one of nothing); the kernel's `membarrier` in place of an entry's own barrier;
 //! fronts whole, with memory and hardware queue of a runtime; intercept queues; entries of the table and the order in which

@@ -11,6 +11,7 @@ use crate::front::Closed;
 use crate::front::pins::Retired;
 use crate::front::table::Table;
 use crate::front::turn::EndableTurn;
+use crate::snapshot::{HookWord, SnapshotCell};
 use crate::{Engine, Error, gate, threads};
 
 /// Creates a thread of ours.
@@ -130,5 +131,31 @@ impl<A> Turn<A> {
     /// that had not left when `timeout` passed.
     pub fn end(&self, timeout: Duration, act: A) -> bool {
         self.0.end(Deadline::after(timeout), |_| act) != Closed::LeftToReader
+    }
+}
+
+/// A snapshot that one hook reads.
+pub struct Snapshots<T> {
+    cell: SnapshotCell<T>,
+    word: HookWord,
+}
+
+impl<T> Snapshots<T> {
+    /// A first snapshot.
+    pub fn new(first: Arc<T>) -> Self {
+        let snapshots = Self { cell: SnapshotCell::empty(), word: HookWord::default() };
+        snapshots.swap(Some(first));
+        snapshots
+    }
+
+    /// The snapshot, for the hook.
+    pub fn read(&self) -> Option<impl Deref<Target = T>> {
+        self.cell.read(&self.word)
+    }
+
+    /// Replaces the snapshot, and waits until the hook does not use the old one.
+    pub fn swap(&self, new: Option<Arc<T>>) {
+        let waited = self.cell.swap(new).wait([&self.word], |word| *word, Deadline::after(Duration::MAX));
+        debug_assert!(waited.is_ok(), "nothing ends that wait");
     }
 }

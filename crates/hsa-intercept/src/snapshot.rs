@@ -7,7 +7,7 @@
 //!   hook (one per queue)                 swap
 //!   ────────────────────                 ────
 //!   current == null? pass through        old = current.swap(new)
-//!   word := 1                            fence(SeqCst)
+//!   word := 1 (release)                  fence(SeqCst)
 //!   fence(SeqCst)                        for each queue of the agent: wait until word == 0 or it changed
 //!   snapshot = current.load()            free old
 //!   ... use it ...
@@ -87,7 +87,9 @@ impl<T> SnapshotCell<T> {
             return None;
         }
         let outside = word.0.load(Ordering::Relaxed);
-        word.0.store(outside + 1, Ordering::Relaxed);
+        // Release, too: who waits for an earlier visit may see only this one.
+        let unordered = fault::is(Fault::VisitUnordered);
+        word.0.store(outside + 1, if unordered { Ordering::Relaxed } else { Ordering::Release });
         fence(Ordering::SeqCst);
         let pointer = self.current.load(Ordering::Acquire);
         // SAFETY: `pointer` is null or came from `Arc::into_raw` in `swap`, which drops that reference only after

@@ -1,4 +1,5 @@
-//! Models of fronts: how they are found while others take them out, and how they end under their readers. Each property has
+//! Models of fronts: how they are found while others take them out, and how they end under their readers; and of snapshots,
+//! which are found in the same way. Each property has
 //! twins with one step of the product switched.
 //!
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --profile loom -p wavescope-hsa-intercept --test loom_fronts`
@@ -17,7 +18,7 @@ use twin::{NEVER, broken};
 use wavescope_core::sync::model::explore;
 use wavescope_core::sync::thread;
 use wavescope_hsa_intercept::fault::Fault;
-use wavescope_hsa_intercept::model::{Shelf, Turn};
+use wavescope_hsa_intercept::model::{Shelf, Snapshots, Turn};
 
 /// What readers use and somebody frees: the model fails if that is not in order.
 struct Memory {
@@ -111,6 +112,68 @@ fn a_reader_that_came_between_question_and_removal_reads_what_is_freed() {
 #[should_panic(expected = "another front was found")]
 fn a_key_that_is_asked_once_finds_the_next_front_of_its_place() {
     broken(Fault::KeyAskedOnce, one_look_up_against_removal);
+}
+
+/// A front goes while a thread looks it up twice in a row.
+fn visits_against_removal() {
+    let shelf = Arc::new(Shelf::default());
+    let old = Memory::new(OLD);
+    assert!(shelf.add(OLD, &old));
+    let reader = {
+        let shelf = Arc::clone(&shelf);
+        thread::spawn(move || {
+            for _ in 0..2 {
+                shelf.find(OLD).inspect(|found| found.read());
+            }
+        })
+    };
+    thread::yield_now();
+    shelf.remove(OLD, Arc::clone(&old));
+    while old.frees() == 0 {
+        shelf.sweep().iter().for_each(|gone| gone.free());
+        thread::yield_now();
+    }
+    reader.join().unwrap();
+}
+
+#[test]
+fn who_came_again_has_done_with_what_was_taken_out_before() {
+    explore("who_came_again_has_done_with_what_was_taken_out_before", visits_against_removal);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_visit_that_is_not_ordered_before_the_next_meets_the_free() {
+    broken(Fault::VisitUnordered, visits_against_removal);
+}
+
+/// A snapshot of subscribers is swapped while a hook reads it twice in a row.
+fn visits_against_swap() {
+    let old = Memory::new(OLD);
+    let snapshots = Arc::new(Snapshots::new(Arc::clone(&old)));
+    let hook = {
+        let snapshots = Arc::clone(&snapshots);
+        thread::spawn(move || {
+            for _ in 0..2 {
+                snapshots.read().inspect(|found| found.read());
+            }
+        })
+    };
+    thread::yield_now();
+    snapshots.swap(None);
+    old.free();
+    hook.join().unwrap();
+}
+
+#[test]
+fn a_hook_that_came_again_has_done_with_the_old_snapshot() {
+    explore("a_hook_that_came_again_has_done_with_the_old_snapshot", visits_against_swap);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_hook_whose_visits_are_not_ordered_reads_a_snapshot_that_is_freed() {
+    broken(Fault::VisitUnordered, visits_against_swap);
 }
 
 /// A front with its hardware queue.

@@ -6,7 +6,7 @@
 //! ```text
 //!   entry                                 retire
 //!   ─────                                 ──────
-//!   word := odd                           take the front out of the registry
+//!   word := odd (release)                 take the front out of the registry
 //!   barrier                               barrier
 //!   look the front up, use it             note every word that is odd; free once each of them changed
 //!   word := next even value (release)
@@ -118,7 +118,9 @@ impl Mine {
         self.depth.set(depth + 1);
         if depth == 0 {
             let outside = slot.word.load(Ordering::Relaxed);
-            slot.word.store(outside + 1, Ordering::Relaxed);
+            // Release, too: who waits for an earlier visit may see only this one.
+            let unordered = fault::is(Fault::VisitUnordered);
+            slot.word.store(outside + 1, if unordered { Ordering::Relaxed } else { Ordering::Release });
             if BARRIER.load(Ordering::Acquire) == LIGHT {
                 compiler_fence(Ordering::SeqCst);
             } else if !fault::is(Fault::PinnedWithoutBarrier) {
