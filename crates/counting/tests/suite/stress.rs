@@ -254,7 +254,8 @@ fn stress(rig: &Rig) {
     let (live, _) = signals::live_and_peak();
     println!("{inexact} inexact, {} KiB more; {peak} signals at most, {live} at the end", grown >> 10);
     assert!(peak <= bound as i64, "{peak} signals at most, bound {bound}");
-    assert!(live <= 1, "{live} signals are left; the runtime may yet have to be done with one");
+    // One tells of the runtime's event thread; the bell stays where a queue was destroyed with a packet that rings it.
+    assert!(live <= 2, "{live} signals are left");
 }
 
 on_both_faces! {
