@@ -36,7 +36,7 @@ impl Watch {
     }
 
     /// Names of the threads that were announced so far, in order, each in one pair of notices, with how many threads came
-    /// between the two. One that is none of ours may come, or go, at the same time.
+    /// between the two. One that was there before may go meanwhile.
     pub(crate) fn announced(&self) -> Vec<(String, usize)> {
         let told = self.told.lock().unwrap();
         let pairs = told.chunks(2).map(|pair| match pair {
@@ -51,7 +51,7 @@ impl Watch {
     /// Names of the threads that were announced and created so far, in order.
     pub(crate) fn created(&self) -> Vec<String> {
         let announced = self.announced();
-        assert!(announced.iter().all(|(_, came)| *came >= 1), "{announced:?}");
+        assert!(announced.iter().all(|(_, came)| *came == 1), "{announced:?}");
         announced.into_iter().map(|(name, _)| name).collect()
     }
 

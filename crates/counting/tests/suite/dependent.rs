@@ -142,48 +142,70 @@ fn a_collective_over_all_gpus(rig: &Rig, gpus: usize) {
     }
 }
 
+// What queue A got before measuring began is not over: after a while B's kernel is let in beside it, and its record says so.
+// Those of kernels after the end of that do not.
+fn a_kernel_from_before_that_does_not_end(rig: &Rig) {
+    let (blocked, done) = (rig.application.signal(1).unwrap(), rig.application.signal(1).unwrap());
+    let [a, b] = [rig.queue(0), rig.queue(0)];
+    submit(rig, &a, &[barrier(blocked.handle().handle, 0), packet(rig, 1, 0)]);
+    let waits = Waits::new(None, &blocked);
+    let id = waits.subscribe(rig);
+    submit(rig, &b, &[packet(rig, 2, done.handle().handle)]);
+    done.wait_below(1, LIMIT).unwrap();
+    rig.interceptor.drain(id, LIMIT).unwrap();
+    let overrun = Company { overrun: true, unseen: false };
+    assert_eq!(waits.ended(), [(2, overrun)]);
+    blocked.store(0).unwrap();
+    let started = Instant::now();
+    for waves in 3.. {
+        done.store(1).unwrap();
+        submit(rig, &b, &[packet(rig, waves, done.handle().handle)]);
+        done.wait_below(1, LIMIT).unwrap();
+        rig.interceptor.drain(id, LIMIT).unwrap();
+        let (_, company) = *waits.ended().last().unwrap();
+        if company == Company::default() {
+            break;
+        }
+        assert!(started.elapsed() < LIMIT, "nobody is alone again");
+    }
+    stop(rig, id);
+}
+
 fn options(technique: Technique) -> Options {
     Options { technique: Some(technique), watchdog: WATCHDOG, ..Options::default() }
 }
 
-mod the_watchdog_lets_the_other_queue_in {
-    use super::*;
+/// Tests on both faces, each with these techniques, of which the last words of the test's name tell.
+macro_rules! with_a_short_watchdog {
+    ($($name:ident: $check:ident($($in_process:ident $on_rocr:ident $technique:ident),+);)*) => { $(
+        mod $name {
+            use super::*;
+            $(
+                #[test]
+                fn $in_process() {
+                    $check(&Ground::in_process(preset(MACHINE)).install_with(options(Technique::$technique)));
+                }
 
-    fn in_process(technique: Technique) {
-        a_kernel_that_spins_on_another_queues_kernel(
-            &Ground::in_process(preset(MACHINE)).install_with(options(technique)),
-        );
-    }
-
-    fn on_rocr(test: &str, technique: Technique) {
-        let test = format!("dependent::the_watchdog_lets_the_other_queue_in::{test}");
-        let gpus: Gpus = MACHINE.parse().unwrap();
-        if rerun(&test, Profile::Libs, &gpus).unwrap() == Place::OnRuntime {
-            a_kernel_that_spins_on_another_queues_kernel(
-                &Ground::on_rocr(&gpus).install_with(options(technique)),
-            );
+                #[test]
+                fn $on_rocr() {
+                    let test = concat!("dependent::", stringify!($name), "::", stringify!($on_rocr));
+                    let gpus: Gpus = MACHINE.parse().unwrap();
+                    if rerun(test, Profile::Libs, &gpus).unwrap() == Place::OnRuntime {
+                        $check(&Ground::on_rocr(&gpus).install_with(options(Technique::$technique)));
+                    }
+                }
+            )+
         }
-    }
+    )* };
+}
 
-    #[test]
-    fn in_process_runtime() {
-        in_process(Technique::Runtime);
-    }
-
-    #[test]
-    fn in_process_doorbell() {
-        in_process(Technique::Doorbell);
-    }
-
-    #[test]
-    fn on_rocr_runtime() {
-        on_rocr("on_rocr_runtime", Technique::Runtime);
-    }
-
-    #[test]
-    fn on_rocr_doorbell() {
-        on_rocr("on_rocr_doorbell", Technique::Doorbell);
-    }
+with_a_short_watchdog! {
+    the_watchdog_lets_the_other_queue_in: a_kernel_that_spins_on_another_queues_kernel(
+        in_process_runtime on_rocr_runtime Runtime, in_process_doorbell on_rocr_doorbell Doorbell
+    );
+    what_is_let_in_beside_kernels_from_before_says_so: a_kernel_from_before_that_does_not_end(
+        in_process_doorbell on_rocr_doorbell Doorbell
+    );
 }
 
 on_both_faces! {

@@ -254,8 +254,9 @@ fn stress(rig: &Rig) {
     let (live, _) = signals::live_and_peak();
     println!("{inexact} inexact, {} KiB more; {peak} signals at most, {live} at the end", grown >> 10);
     assert!(peak <= bound as i64, "{peak} signals at most, bound {bound}");
-    // One tells of the runtime's event thread; the bell stays where a queue was destroyed with a packet that rings it.
-    assert!(live <= 2, "{live} signals are left");
+    // The bell, where a queue was destroyed with a packet that rings it; and what made the runtime's event thread known.
+    let kept = 1 + i64::from(rig.interceptor.technique() == Some(Technique::Runtime));
+    assert!(live <= kept, "{live} signals are left, {kept} may be");
 }
 
 on_both_faces! {

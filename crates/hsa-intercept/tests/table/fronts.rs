@@ -516,6 +516,13 @@ fn times_last_until_the_signal_is_armed_again_or_destroyed() {
 // One of several `hsa_shut_down`, while a callback of one queue takes its time: other queues go on.
 #[test]
 fn a_slow_callback_does_not_stall_other_queues_at_an_end_that_is_not_the_last() {
+    // What is held back for longer is so in each round; a machine that stalls is not.
+    let took = [(); 3].map(|()| end_beside_a_slow_callback());
+    assert!(took.iter().any(|(ran_after, _)| *ran_after < Duration::from_millis(500)), "{took:?}");
+}
+
+/// After what time another queue's kernel ran, and how long the call took.
+fn end_beside_a_slow_callback() -> (Duration, Duration) {
     let runtime = Runtime::start();
     let interceptor = runtime.install(Technique::Doorbell);
     let gates = std::sync::Arc::new((Barrier::new(2), Barrier::new(2)));
@@ -553,6 +560,5 @@ fn a_slow_callback_does_not_stall_other_queues_at_an_end_that_is_not_the_last() 
     });
     runtime.run_until(|| service.retired() == 2);
     interceptor.shut_down().unwrap();
-    // The end waits 2 s for other things of ours.
-    assert!(ran_after < Duration::from_millis(1500), "{ran_after:?}, shut-down {ended:?}");
+    (ran_after, ended)
 }

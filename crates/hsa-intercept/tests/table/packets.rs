@@ -126,7 +126,7 @@ fn a_ring_that_stays_full_is_looked_at_ever_less_often() {
     std::thread::sleep(Duration::from_secs(1));
     let (seen, most) = (looks() - before, 100 * started.elapsed().as_secs_f64().ceil() as u64);
     assert!(seen <= most, "{seen} looks, not over {most}");
-    while looks() == before {
+    while looks() < before + 10 {
         assert!(started.elapsed() < LIMIT, "nobody looks any more");
         std::thread::yield_now();
     }

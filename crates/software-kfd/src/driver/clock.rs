@@ -45,12 +45,16 @@ fn simultaneous(mut raw: impl FnMut() -> u64, mut since_boot: impl FnMut() -> u6
         }
     }
     let (_, cpu, system) = best;
-    Counters { gpu: cpu / (NANOSECONDS_PER_SECOND / TICKS_PER_SECOND), cpu, system }
+    Counters { gpu: ticks(cpu), cpu, system }
+}
+
+const fn ticks(raw_ns: u64) -> u64 {
+    raw_ns / (NANOSECONDS_PER_SECOND / TICKS_PER_SECOND)
 }
 
 /// The GPU counter, in ticks of 100 MHz.
 pub(super) fn gpu_ticks() -> u64 {
-    read(libc::CLOCK_MONOTONIC_RAW) / (NANOSECONDS_PER_SECOND / TICKS_PER_SECOND)
+    ticks(read(libc::CLOCK_MONOTONIC_RAW))
 }
 
 fn read(clock: libc::clockid_t) -> u64 {

@@ -65,7 +65,7 @@ fn queues_that_have_nothing_to_do_cost_next_to_nothing() {
         // One thread that looks at all doorbells every 5 ms waits 400 times; one for each queue, 12,800 times. On a slow
         // machine they are fewer, never more.
         assert!(waits < 1200, "{waits} times somebody waited anew in 2 s");
-        assert!(used < Duration::from_secs(1), "somebody spins: {used:?} of processor time in 2 s");
+        assert!(used < Duration::from_millis(200), "somebody spins: {used:?} of processor time in 2 s");
         // And they wake again.
         for queue in &queues {
             let mut batch = Batch::new();
