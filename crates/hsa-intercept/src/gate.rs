@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use wavescope_core::sync::atomic::{AtomicU64, Ordering};
-use wavescope_core::sync::{Condvar, Deadline, Mutex, thread};
+use wavescope_core::sync::{Condvar, Deadline, Mutex};
 
 use crate::fault::{self, Fault};
 use crate::local::thread_local_of_model;
@@ -170,11 +170,7 @@ impl Gate {
             if deadline.is_over() {
                 return false;
             }
-            if cfg!(loom) {
-                thread::yield_now();
-            } else {
-                std::thread::park_timeout(PAUSE);
-            }
+            threads::rest(PAUSE);
         }
         true
     }

@@ -93,7 +93,7 @@ impl<T> Shelf<T> {
 
     /// Takes an item out.
     pub fn remove(&self, key: usize, item: Arc<T>) {
-        self.retired.lock().retire(item, || self.table.remove(key));
+        self.retired.lock().retire(item, |_| self.table.remove(key));
     }
 
     /// What was taken out and nobody uses any more: to be freed.
@@ -124,7 +124,7 @@ impl<A> Turn<A> {
 
     /// The reader leaves. Returns what was left to it.
     pub fn leave(&self) -> Option<A> {
-        self.0.leave_for_good()
+        self.0.leave()
     }
 
     /// Closes the front. Whether the caller destroys the hardware queue; else `act` is left to the reader, if that is another

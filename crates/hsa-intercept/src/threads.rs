@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use wavescope_core::sync::thread::JoinHandle;
-use wavescope_core::sync::{Condvar, Deadline, Mutex};
+use wavescope_core::sync::{Condvar, Deadline, Mutex, thread};
 use wavescope_core::threads;
 #[cfg(not(loom))]
 pub(crate) use wavescope_core::threads::is_ours;
@@ -42,6 +42,15 @@ pub(crate) fn is_ours() -> bool {
 pub(crate) fn rest_exactly() {
     // SAFETY: the call takes a number. It is refused nowhere that matters: the rests are longer then.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000 as libc::c_ulong) };
+}
+
+/// Rests between two looks at what nobody is told of. In a model, where time does not pass, others go on.
+pub(crate) fn rest(between_looks: Duration) {
+    if cfg!(loom) {
+        thread::yield_now();
+    } else {
+        std::thread::park_timeout(between_looks);
+    }
 }
 
 /// How far a thread has come.

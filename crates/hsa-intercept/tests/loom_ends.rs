@@ -6,19 +6,19 @@
 #![expect(clippy::unwrap_used, reason = "helpers of the models")]
 
 mod loom_gpu;
+#[path = "loom_gpu/mortal.rs"]
+mod mortal;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use loom::cell::UnsafeCell;
+use loom_gpu::probe::{Probe, count};
 use loom_gpu::{AGENT, Gpu, NEVER, broken, submit};
+use mortal::Mortal;
+use wavescope_core::Interception;
 use wavescope_core::sync::model::explore;
 use wavescope_core::sync::thread;
-use wavescope_core::{
-    Answer, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Grant, Interception, ProgramSink,
-    Service, Subscription, SubscriptionId, Token,
-};
 use wavescope_hsa_intercept::Engine;
 use wavescope_hsa_intercept::fault::Fault;
 use wavescope_hsa_intercept::model::{Gate, called_by_application, create_thread, inside_shut_down, let_go};
@@ -26,15 +26,12 @@ use wavescope_hsa_intercept::model::{Gate, called_by_application, create_thread,
 /// A runtime behind the gate: whoever ends it while somebody calls it fails the model.
 struct Runtime {
     gate: Gate,
-    is_there: UnsafeCell<bool>,
+    inside: Mortal,
 }
-
-// SAFETY: the cell fails the model if two threads use it at a time and one of them changes it.
-unsafe impl Sync for Runtime {}
 
 impl Runtime {
     fn new() -> Arc<Self> {
-        Arc::new(Self { gate: Gate::default(), is_there: UnsafeCell::new(true) })
+        Arc::new(Self { gate: Gate::default(), inside: Mortal::new() })
     }
 
     /// Calls it with a pass. Whether there was one.
@@ -49,14 +46,7 @@ impl Runtime {
     }
 
     fn use_it(&self) {
-        // SAFETY: the cell is its owner's, and checks that nobody changes it.
-        self.is_there.with(|is_there| assert!(unsafe { *is_there }, "a runtime that is gone is called"));
-    }
-
-    /// It ends.
-    fn end(&self) {
-        // SAFETY: as above.
-        self.is_there.with_mut(|is_there| unsafe { *is_there = false });
+        self.inside.use_it("a runtime that is gone is called");
     }
 }
 
@@ -72,7 +62,7 @@ fn end_against_callers() {
     });
     runtime.gate.shut();
     assert!(runtime.gate.wait_empty(NEVER));
-    runtime.end();
+    runtime.inside.end();
     runtime.gate.set_gone();
     callers.into_iter().for_each(|caller| caller.unwrap().join().unwrap());
     assert!(!runtime.call(), "nobody passes after the end");
@@ -149,7 +139,7 @@ fn exempt_against_end() {
     called.unwrap().join().unwrap();
     unloading.unwrap().join().unwrap();
     assert!(runtime.gate.wait_empty(Duration::ZERO), "who passes a shut gate does not count");
-    runtime.end();
+    runtime.inside.end();
     runtime.gate.set_gone();
 }
 
@@ -164,40 +154,12 @@ fn an_end_that_waits_for_who_waits_at_its_gate_is_a_deadlock() {
     broken(Fault::ExemptWaitAtGate, exempt_against_end);
 }
 
-/// A service that counts every kernel.
-#[derive(Default)]
-struct Counting {
-    retired: AtomicUsize,
-}
-
-impl Counting {
-    fn subscribe(self: &Arc<Self>, engine: &Engine) -> SubscriptionId {
-        let subscriber: Arc<dyn DispatchSubscriber> = Arc::<Self>::clone(self);
-        let (context, service) = (ContextId(1), Service::DispatchCounting);
-        let agents = Vec::new();
-        engine.subscribe(Subscription { context, service, agents, serialize: false, subscriber }).unwrap()
-    }
-}
-
-impl DispatchSubscriber for Counting {
-    fn enqueue(&self, dispatch: &Dispatch, _sink: &mut ProgramSink<'_>) -> Answer {
-        let token = Token { index: dispatch.id.0 as u32, generation: 0 };
-        Answer::Instrument { token, grant: Grant::UntilRetired }
-    }
-
-    fn publish(&self, event: DispatchEvent) {
-        if let DispatchEvent::Retired { .. } = event {
-            self.retired.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
 /// The only queue is gone when the runtime may end.
 fn farewell_against_reaper() {
     let gpu = Gpu::new();
     let engine = Engine::new(gpu.clone(), [AGENT]);
-    let counting = Arc::new(Counting::default());
-    counting.subscribe(&engine);
+    let probe = Probe::new(count);
+    engine.subscribe(probe.subscription(false)).unwrap();
     let queue = engine.add_queue(AGENT).unwrap();
     submit(&gpu, &queue, 0);
     gpu.run(0);
@@ -206,7 +168,7 @@ fn farewell_against_reaper() {
     assert_eq!(gpu.live(), 0, "no signal is kept");
     engine.shut_down(NEVER).unwrap();
     assert_eq!(gpu.live(), 0, "no signal is made again");
-    assert_eq!(counting.retired.load(Ordering::Relaxed), 1);
+    assert_eq!(probe.retired.load(Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -224,8 +186,8 @@ fn a_bell_destroyed_by_the_farewell_is_read_by_the_reaper() {
 fn farewell_against_new_queue() {
     let gpu = Gpu::new();
     let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
-    let counting = Arc::new(Counting::default());
-    let id = counting.subscribe(&engine);
+    let probe = Probe::new(count);
+    let id = engine.subscribe(probe.subscription(false)).unwrap();
     let queue = engine.add_queue(AGENT).unwrap();
     let submitting = {
         let (gpu, queue) = (Arc::clone(&gpu), queue.clone());
@@ -237,7 +199,7 @@ fn farewell_against_new_queue() {
     let_go(&engine, NEVER);
     submitting.join().unwrap();
     engine.drain(id, NEVER).unwrap();
-    assert_eq!(counting.retired.load(Ordering::Relaxed), 1, "the new bell is heard");
+    assert_eq!(probe.retired.load(Ordering::Relaxed), 1, "the new bell is heard");
     engine.queue_destroyed(&queue);
     let_go(&engine, NEVER);
     assert_eq!(gpu.live(), 0, "no signal is kept");
@@ -265,7 +227,7 @@ fn a_farewell_that_hears_nothing_of_a_new_queue_waits_in_vain() {
 fn two_farewells() {
     let gpu = Gpu::new();
     let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
-    Arc::new(Counting::default()).subscribe(&engine);
+    engine.subscribe(Probe::new(count).subscription(false)).unwrap();
     let other = {
         let engine = Arc::clone(&engine);
         // As the end does when it only wakes the reaper.
@@ -292,7 +254,7 @@ fn a_farewell_that_ends_others_lets_them_wait_in_vain() {
 fn farewell_against_shutdown() {
     let gpu = Gpu::new();
     let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
-    Arc::new(Counting::default()).subscribe(&engine);
+    engine.subscribe(Probe::new(count).subscription(false)).unwrap();
     let other = {
         let engine = Arc::clone(&engine);
         thread::spawn(move || let_go(&engine, NEVER))

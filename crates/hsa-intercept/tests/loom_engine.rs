@@ -8,64 +8,26 @@
 mod loom_gpu;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
+use loom_gpu::probe::{Probe, count};
 use loom_gpu::{AGENT, Gpu, NEVER, broken, kernel, submit};
-use wavescope_core::sync::atomic::AtomicBool;
 use wavescope_core::sync::model::explore;
 use wavescope_core::sync::thread;
-use wavescope_core::{
-    Answer, ContextId, Dispatch, DispatchEvent, DispatchSubscriber, Grant, Interception, ProgramSink,
-    Service, Subscription, Token,
-};
+use wavescope_core::{Answer, Dispatch, Grant, Interception, Token};
 use wavescope_hsa_intercept::Engine;
 use wavescope_hsa_intercept::fault::Fault;
 
-/// A service that counts every kernel, or declines, and knows when it must hear nothing more.
-struct Probe {
-    count: bool,
-    /// Its first kernel keeps the agent until the grant is returned; the others it declines.
-    holds_first: bool,
-    silent: AtomicBool,
-    drained: AtomicBool,
-    retired: AtomicUsize,
+fn decline(_: &Dispatch) -> Answer {
+    Answer::Decline
 }
 
-impl Probe {
-    fn new(count: bool) -> Arc<Self> {
-        let (silent, drained) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Self { count, holds_first: false, silent, drained, retired: AtomicUsize::new(0) })
+/// Its first kernel keeps the agent until the grant is returned; the others it declines.
+fn hold_first(dispatch: &Dispatch) -> Answer {
+    if dispatch.id.0 > 1 {
+        return Answer::Decline;
     }
-
-    fn that_holds_first() -> Arc<Self> {
-        let (silent, drained) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Self { count: true, holds_first: true, silent, drained, retired: AtomicUsize::new(0) })
-    }
-
-    fn subscription(self: &Arc<Self>, serialize: bool) -> Subscription {
-        let subscriber: Arc<dyn DispatchSubscriber> = Arc::<Self>::clone(self);
-        let (context, service) = (ContextId(1), Service::DispatchCounting);
-        Subscription { context, service, agents: Vec::new(), serialize, subscriber }
-    }
-}
-
-impl DispatchSubscriber for Probe {
-    fn enqueue(&self, dispatch: &Dispatch, _sink: &mut ProgramSink<'_>) -> Answer {
-        assert!(!self.silent.load(Ordering::Acquire), "asked after quiesce returned");
-        if !self.count || self.holds_first && dispatch.id.0 > 1 {
-            return Answer::Decline;
-        }
-        let token = Token { index: dispatch.id.0 as u32, generation: 0 };
-        let grant = if self.holds_first { Grant::UntilReturned } else { Grant::UntilRetired };
-        Answer::Instrument { token, grant }
-    }
-
-    fn publish(&self, event: DispatchEvent) {
-        if let DispatchEvent::Retired { .. } = event {
-            assert!(!self.drained.load(Ordering::Acquire), "published after the drain");
-            self.retired.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    Answer::Instrument { token: Token { index: 1, generation: 0 }, grant: Grant::UntilReturned }
 }
 
 /// The subscribers are swapped while a hook runs on another thread.
@@ -73,7 +35,7 @@ fn swap_against_hook() {
     let gpu = Gpu::new();
     let engine = Engine::new(gpu.clone(), [AGENT]);
     let queue = engine.add_queue(AGENT).unwrap();
-    let probe = Probe::new(false);
+    let probe = Probe::new(decline);
     let id = engine.subscribe(probe.subscription(false)).unwrap();
     let hook = {
         let (gpu, queue) = (Arc::clone(&gpu), queue.clone());
@@ -103,7 +65,7 @@ fn last_retirement_against_unhook() {
     let gpu = Gpu::new();
     let engine = Engine::new(gpu.clone(), [AGENT]);
     let queue = engine.add_queue(AGENT).unwrap();
-    let probe = Probe::new(true);
+    let probe = Probe::new(count);
     let id = engine.subscribe(probe.subscription(false)).unwrap();
     submit(&gpu, &queue, 0);
     let running = {
@@ -138,7 +100,7 @@ fn hook_against_reaper() {
     let gpu = Gpu::new();
     let engine = Engine::new(gpu.clone(), [AGENT]);
     let queue = engine.add_queue(AGENT).unwrap();
-    let probe = Probe::new(true);
+    let probe = Probe::new(count);
     let id = engine.subscribe(probe.subscription(false)).unwrap();
     let hook = {
         let (gpu, queue) = (Arc::clone(&gpu), queue.clone());
@@ -173,7 +135,7 @@ fn destroy_against_reaper() {
     let gpu = Gpu::new();
     let engine = Engine::new(gpu.clone(), [AGENT]);
     let queue = engine.add_queue(AGENT).unwrap();
-    let probe = Probe::new(true);
+    let probe = Probe::new(count);
     let id = engine.subscribe(probe.subscription(false)).unwrap();
     submit(&gpu, &queue, 0);
     gpu.run(0);
@@ -201,7 +163,7 @@ fn hold_against_drain() {
     let gpu = Gpu::new();
     let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
     let (first, second) = (engine.add_queue(AGENT).unwrap(), engine.add_queue(AGENT).unwrap());
-    let probe = Probe::new(true);
+    let probe = Probe::new(count);
     let id = engine.subscribe(probe.subscription(true)).unwrap();
     submit(&gpu, &first, 0);
     let stop = {
@@ -238,7 +200,7 @@ fn subscribe_against_shutdown() {
     let gpu = Gpu::new();
     let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
     let queue = engine.add_queue(AGENT).unwrap();
-    let probe = Probe::new(false);
+    let probe = Probe::new(decline);
     let subscribing = {
         let (gpu, engine, probe) = (Arc::clone(&gpu), Arc::clone(&engine), Arc::clone(&probe));
         thread::spawn(move || {
@@ -274,7 +236,7 @@ fn pool_return_against_shutdown() {
     let gpu = Gpu::new();
     let engine = Arc::new(Engine::new(gpu.clone(), [AGENT]));
     let (first, second) = (engine.add_queue(AGENT).unwrap(), engine.add_queue(AGENT).unwrap());
-    let probe = Probe::that_holds_first();
+    let probe = Probe::new(hold_first);
     let id = engine.subscribe(probe.subscription(true)).unwrap();
     submit(&gpu, &first, 0);
     submit(&gpu, &second, 1);
@@ -311,7 +273,7 @@ fn lane_used_again() {
     let gpu = Gpu::new();
     let engine = Engine::new(gpu.clone(), [AGENT]);
     let (gone, holder) = (engine.add_queue(AGENT).unwrap(), engine.add_queue(AGENT).unwrap());
-    let id = engine.subscribe(Probe::new(true).subscription(true)).unwrap();
+    let id = engine.subscribe(Probe::new(count).subscription(true)).unwrap();
     submit(&gpu, &gone, 0);
     assert_eq!(gpu.run(0), 1);
     engine.drain(id, NEVER).unwrap();

@@ -1,11 +1,12 @@
 //! Models of fronts: how they are found while others take them out, and how they end under their readers; and of snapshots,
-//! which are found in the same way. Each property has
-//! twins with one step of the product switched.
+//! which are found in the same way. Each property has twins with one step of the product switched.
 //!
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --profile loom -p wavescope-hsa-intercept --test loom_fronts`
 #![cfg(loom)]
 #![expect(clippy::unwrap_used, reason = "helpers of the models")]
 
+#[path = "loom_gpu/mortal.rs"]
+mod mortal;
 #[path = "loom_gpu/twin.rs"]
 mod twin;
 
@@ -13,38 +14,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use loom::cell::UnsafeCell;
+use mortal::Mortal;
 use twin::{NEVER, broken};
 use wavescope_core::sync::model::explore;
 use wavescope_core::sync::thread;
 use wavescope_hsa_intercept::fault::Fault;
 use wavescope_hsa_intercept::model::{Shelf, Snapshots, Turn};
 
-/// What readers use and somebody frees: the model fails if that is not in order.
+/// What readers use and somebody frees.
 struct Memory {
     key: usize,
-    is_there: UnsafeCell<bool>,
+    content: Mortal,
     frees: AtomicUsize,
 }
 
-// SAFETY: the cell fails the model if two threads use it at a time and one of them changes it.
-unsafe impl Sync for Memory {}
-// SAFETY: likewise.
-unsafe impl Send for Memory {}
-
 impl Memory {
     fn new(key: usize) -> Arc<Self> {
-        Arc::new(Self { key, is_there: UnsafeCell::new(true), frees: AtomicUsize::new(0) })
+        Arc::new(Self { key, content: Mortal::new(), frees: AtomicUsize::new(0) })
     }
 
     fn read(&self) {
-        // SAFETY: the cell is its owner's, and checks that nobody changes it.
-        self.is_there.with(|is_there| assert!(unsafe { *is_there }, "read after it was freed"));
+        self.content.use_it("read after it was freed");
     }
 
     fn free(&self) {
-        // SAFETY: as above, and that nobody reads.
-        self.is_there.with_mut(|is_there| unsafe { *is_there = false });
+        self.content.end();
         self.frees.fetch_add(1, Ordering::Relaxed);
     }
 

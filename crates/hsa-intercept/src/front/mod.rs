@@ -412,7 +412,7 @@ impl Front {
 
     /// Whoever reads leaves, and does what was left to it.
     fn leave(&self) {
-        if let Some(act) = self.turn.leave_for_good() {
+        if let Some(act) = self.turn.leave() {
             act(self);
         }
     }

@@ -237,9 +237,9 @@ impl<T> Default for Retired<T> {
 
 impl<T> Retired<T> {
     /// Keeps `item`, which nobody finds once `take_out` returned.
-    pub(crate) fn retire(&mut self, item: T, take_out: impl FnOnce()) {
+    pub(crate) fn retire(&mut self, item: T, take_out: impl FnOnce(&T)) {
         let early = fault::is(Fault::UsersAskedBeforeTakenOut).then(Users::now);
-        take_out();
+        take_out(&item);
         self.0.push((item, early.unwrap_or_else(Users::now)));
     }
 

@@ -144,9 +144,7 @@ impl Registry {
         owned.ending.retain(|ending| *ending != queue);
         let Some(index) = owned.fronts.iter().position(|other| Arc::ptr_eq(other, front)) else { return };
         let front = owned.fronts.swap_remove(index);
-        let gone = Arc::clone(&front);
-        owned.gone.retire(gone, || self.take_out(&front));
-        drop(front);
+        owned.gone.retire(front, |front| self.take_out(front));
         let free = owned.gone.sweep();
         drop(owned);
         drop(free); // calls the runtime: not under the lock

@@ -12,9 +12,10 @@
 use std::time::Duration;
 
 use wavescope_core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use wavescope_core::sync::{Deadline, Mutex, thread};
+use wavescope_core::sync::{Deadline, Mutex};
 
 use crate::fault::{self, Fault};
+use crate::threads;
 
 const BUSY: u32 = 1;
 const CLOSED: u32 = 2;
@@ -144,11 +145,7 @@ impl<A> EndableTurn<A> {
             if deadline.is_over() {
                 return self.leave_end(Closed::LeftToReader, act);
             }
-            if cfg!(loom) {
-                thread::yield_now();
-            } else {
-                std::thread::park_timeout(PAUSE);
-            }
+            threads::rest(PAUSE);
         }
         if inside { self.leave_end(Closed::Inside, act) } else { Closed::Idle }
     }
@@ -165,7 +162,7 @@ impl<A> EndableTurn<A> {
 
     /// The reader, or whoever held the front, leaves. Returns what was left to it.
     #[must_use]
-    pub(crate) fn leave_for_good(&self) -> Option<A> {
+    pub(crate) fn leave(&self) -> Option<A> {
         if self.turn.leave() { self.last_act.lock().take() } else { None }
     }
 }

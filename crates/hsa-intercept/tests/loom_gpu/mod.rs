@@ -1,6 +1,7 @@
 //! What models share: a device with signals in a map and one ring per queue, and the way to its rings.
 #![expect(clippy::expect_used, reason = "a model fails where something is missing")]
 
+pub(crate) mod probe;
 mod twin;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! What all models share.
+//! How a twin of a model runs: for models with and without a device.
 
 use std::time::Duration;
 

@@ -11,6 +11,9 @@ use crate::rig::{Rig, dispatch, within_time};
 /// A packet of one dword that does nothing.
 const NOP: u32 = 0x8000_0000;
 
+/// Where memory lies, so that no address is by chance a NOP.
+const HOME: u64 = 0x3100_0100_0000;
+
 /// What a program came to.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
@@ -72,13 +75,8 @@ fn telling_seed(recorded: &Recorded) -> u32 {
     (1..2_000).find(tells).unwrap_or_else(|| panic!("{}: no seed keeps the sequencers apart", recorded.name))
 }
 
-/// Programs hold addresses: memory lies at a place of each target's own, so that none of them is by chance a NOP.
-fn home(recorded: &Recorded) -> u64 {
-    0x3100_0100_0000 + ((recorded.config().target as u64) << 36)
-}
-
 fn run(recorded: &Recorded, seed: u32, change: impl Fn(&Rig, &Loaded)) -> Outcome {
-    let rig = Rig::at(recorded.config(), home(recorded));
+    let rig = recorded.rig_at(HOME);
     let loaded = recorded.load(&rig);
     let dwords = loaded.sizes[0] / 4;
     (0..dwords).for_each(|dword| rig.arena().store_u32(loaded.bases[0] + 4 * dword, UNWRITTEN));

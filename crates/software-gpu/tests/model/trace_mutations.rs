@@ -14,6 +14,8 @@ use crate::rig::{Rig, commands, dispatch, within_time};
 const NOP: u32 = 0x8000_0000;
 /// What memory holds before anything is written.
 const UNWRITTEN: u32 = 0xA5A5_A5A5;
+/// Where memory lies.
+const HOME: u64 = 0x3000_0000_0000;
 /// Dwords of an engine's part of the data buffer that are looked at.
 const LOOKED_AT: u64 = 16384;
 
@@ -59,11 +61,6 @@ fn parts(recorded: &Recorded, data: u64, size: u64) -> Vec<u64> {
     (0..engines).map(place).collect()
 }
 
-/// Addresses appear in traces: memory lies at a place of each target's own, so that two runs give the same.
-fn home(recorded: &Recorded) -> u64 {
-    0x3000_0000_0000 + ((recorded.config().target as u64) << 36)
-}
-
 /// A command buffer that leaves the first engine selected, as others leave the index anywhere.
 fn narrow_index(rig: &Rig) -> AqlPacket {
     let address = rig.arena().allocate(64);
@@ -74,7 +71,7 @@ fn narrow_index(rig: &Rig) -> AqlPacket {
 
 /// Two traces of two kernels each, so that what the first leaves behind shows in the second.
 fn run(recorded: &Recorded, patience: Duration, change: impl Fn(&Rig, &Loaded)) -> Outcome {
-    let rig = Rig::at(recorded.config(), home(recorded));
+    let rig = recorded.rig_at(HOME);
     let loaded = recorded.load(&rig);
     let parts = parts(recorded, loaded.bases[1], loaded.sizes[1]);
     let control = loaded.sizes[0] / 4;

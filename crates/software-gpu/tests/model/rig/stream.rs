@@ -62,6 +62,14 @@ impl Recorded {
         config(&self.json["agent"])
     }
 
+    /// A rig whose memory lies behind this address, at a place of each target's own: programs and traces hold addresses,
+    /// and two runs are to give the same.
+    pub(crate) fn rig_at(&self, first: u64) -> Rig {
+        let config = self.config();
+        let address = first + ((config.target as u64) << 36);
+        Rig::at(config, address)
+    }
+
     /// Writes everything into memory, addresses relocated.
     pub(crate) fn load(&self, rig: &Rig) -> Loaded {
         load(rig, &self.json["allocs"], &self.json["ib"])
